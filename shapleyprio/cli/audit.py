@@ -65,7 +65,7 @@ def command(**options: Any) -> None:
     parameters = AuditParameters(
         workload=workload_parameters(options), report=report_parameters(options), **options
     )
-    refuse(backfill_without_rigid(parameters.wide, parameters.backfill))
+    refuse(backfill_without_rigid(parameters.wide))
     refuse_the_same_file(
         *log_files(parameters.workload),
         ("--json", parameters.json_file),

@@ -158,7 +158,7 @@ def refuse_contradictions(parameters: ReplayParameters) -> None:
             parameters.orderings is not None and parameters.epsilon is not None,
             "--epsilon and --confidence set the number of orderings; leave --orderings out",
         ),
-        backfill_without_rigid(parameters.wide, parameters.backfill),
+        backfill_without_rigid(parameters.wide),
         workers_without_slurm(parameters.dask, parameters.workers),
         (
             parameters.dask is not None

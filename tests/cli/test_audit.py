@@ -289,7 +289,7 @@ def test_the_daemons_store_can_be_audited() -> None:
     [
         ("name the owners of the jobs", ("log.swf",)),
         ("'0s' is not a duration", (*DEALT, "--period", "0s")),
-        ("--backfill goes with --wide rigid", (*DEALT, "--backfill", "easy")),
+        ("--backfill goes with --wide rigid", (*DEALT, "--wide", "expand", "--backfill", "easy")),
         ("there is no directory none", (*DEALT, "--json", "none/a.json")),
         ("periods of 1 s", (*DEALT, "--window", "0:20000", "--period", "1s")),
     ],

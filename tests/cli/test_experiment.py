@@ -138,8 +138,8 @@ def test_the_json_has_all_parameters() -> None:
         "organizations": [2],
         "shares": ["zipf"],
         "processors": None,
-        "wide": "expand",
-        "backfill": "none",
+        "wide": "rigid",
+        "backfill": "easy",
         "recompute": 30,
         "coalitions": 500,
         "predictor": "combined",
@@ -147,7 +147,7 @@ def test_the_json_has_all_parameters() -> None:
     }
 
 
-FORECASTS = ("busy.swf", *SMALL, "--forecasts", "3", "--wide", "rigid", "--backfill", "easy")
+FORECASTS = ("busy.swf", *SMALL, "--forecasts", "3")
 
 
 def test_forecasts_are_scored_beside_limits_and_mean_waits() -> None:
@@ -228,7 +228,7 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
             "--coalitions is for shapley and live",
             ["busy.swf", "--policy", "fcfs", "--coalitions", "40"],
         ),
-        ("--forecasts is about whole jobs", ["busy.swf", "--forecasts", "3"]),
+        ("--forecasts is about whole jobs", ["busy.swf", "--forecasts", "3", "--wide", "expand"]),
         (
             "--contended does not go with --forecasts",
             [*FORECASTS, "--contended", "9s"],
@@ -245,7 +245,10 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
         ("'a' is not a duration", ["busy.swf", "--length", "a"]),
         ("'2,0' is not K or K,K,...", ["busy.swf", "--deal-users", "2,0"]),
         ("choose fewer organizations", ["busy.swf", "--cores", "1"]),
-        ("--backfill goes with --wide rigid", ["busy.swf", "--backfill", "easy"]),
+        (
+            "--backfill goes with --wide rigid",
+            ["busy.swf", "--wide", "expand", "--backfill", "none"],
+        ),
         ("--cores does not go with --dask", ["busy.swf", "--dask", "slurm", "--cores", "2"]),
         ("--workers goes with --dask slurm", ["busy.swf", "--workers", "2"]),
         ("name it .parquet or .csv", ["busy.swf", "--results", "rows.txt"]),

@@ -97,7 +97,7 @@ def test_a_replay_of_an_export_is_that_of_the_store_to_the_unit(
     lived: CommandLine, arguments: tuple[str, ...]
 ) -> None:
     file = exported(lived, *arguments)
-    for options in ((), ("--wide", "rigid", "--backfill", "easy", "--horizon", "90s")):
+    for options in ((), ("--wide", "expand", "--horizon", "90s")):
         known, found = of_store(lived, "replay", *options), answer("replay", file, *options)
         assert known["policies"][-1]["unfairness"] > 0
         assert anonymous(found) == anonymous(known)

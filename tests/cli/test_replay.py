@@ -317,7 +317,7 @@ def test_many_organizations_get_rand_unless_ref_is_asked_for() -> None:
 
 def test_ref_for_another_utility() -> None:
     write_log()
-    output = answer(*DEAL, "--policy", "ref:flow-time", "--policy", "ref")
+    output = answer(*DEAL, "--wide", "expand", "--policy", "ref:flow-time", "--policy", "ref")
     assert [one["policy"] for one in output["policies"]] == ["ref:flow-time", "ref"]
     fails("did you mean 'flow-time'", *DEAL, "--policy", "ref:flowtime")
 
@@ -441,7 +441,7 @@ def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> No
             "--deal-users 2 --epsilon 0.1 --confidence 0.9 --orderings 5",
         ),
         ("add --policy rand", "--deal-users 2 --orderings 5"),
-        ("--backfill goes with --wide rigid", "--deal-users 2 --backfill easy"),
+        ("--backfill goes with --wide rigid", "--deal-users 2 --wide expand --backfill easy"),
         ("name the same file", "--deal-users 2 --json a --schedule a"),
         ("there is no directory nowhere", "--deal-users 2 --schedule nowhere/a.csv"),
         ("--workers goes with --dask slurm", "--deal-users 2 --workers 2"),

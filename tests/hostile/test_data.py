@@ -266,6 +266,7 @@ def test_end_a_replay_by_more_pieces_than_there_is_memory_for(tmp_path: Path) ->
     wide = b"7 100 20 300 16777215 0 0 8 3600 0 1 5 6 1 2 3 -1 0\n"
     log.write_bytes(wide * 200)
     arguments = ["replay", str(log), "--deal-users", "1", "--processors", "10"]
+    arguments += ["--wide", "expand"]
     result = CliRunner().invoke(main, arguments)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.output
     assert "pieces" in result.stderr

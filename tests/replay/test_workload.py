@@ -133,7 +133,7 @@ def test_jobs_of_nobody_are_left_out_and_counted() -> None:
 def test_only_a_rigid_job_can_be_too_wide() -> None:
     log = log_of([1, 1, 1], processors=[4, 5, 1])
     members = consortium([0, 0, UNKNOWN], owned=(1, 3))
-    assert workload_of(log, members).left_out == {"no_organization": 1}
+    assert workload_of(log, members, wide="expand").left_out == {"no_organization": 1}
     rigid = workload_of(log, members, wide="rigid", backfill="easy")
     assert rigid.job.tolist() == [100]
     assert rigid.left_out == {"no_organization": 1, "too_wide": 1}

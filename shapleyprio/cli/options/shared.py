@@ -191,7 +191,7 @@ def processor_shares_option(*names: str, multiple: bool = False) -> Option[Any]:
 wide_option = choice_option(
     "--wide",
     choices=WIDE,
-    help="A job of q processors becomes q sequential copies, or needs all q at once.",
+    help="A job of q processors needs all q at once, or becomes q sequential copies.",
 )
 
 backfill_option = choice_option(

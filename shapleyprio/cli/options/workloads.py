@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from shapleyprio.cli.options.parameters import WorkloadParameters
-from shapleyprio.cli.options.refusals import refuse
+from shapleyprio.cli.options.refusals import is_given, refuse
 from shapleyprio.cli.options.shared import (
     backfill_option,
     cores_option,
@@ -29,7 +29,6 @@ from shapleyprio.replay.workloads.choices import (
     DEFAULT_TIME_ZONE,
     DOUBTS,
     FORMATS,
-    Backfill,
     Wide,
 )
 from shapleyprio.replay.workloads.layout import ASK_ACCOUNTS, ASK_NODES
@@ -186,9 +185,9 @@ def log_files(parameters: WorkloadParameters) -> tuple[tuple[str, Path], ...]:
     return tuple(("LOG", Path(file)) for file in files_of(parameters.log))
 
 
-def backfill_without_rigid(wide: Wide, backfill: Backfill) -> tuple[bool, str]:
+def backfill_without_rigid(wide: Wide) -> tuple[bool, str]:
     """Returns a contradiction for `refuse`."""
     return (
-        backfill == "easy" and wide != "rigid",
+        wide != "rigid" and is_given("backfill"),
         "--backfill goes with --wide rigid; sequential copies leave nothing to pass",
     )

@@ -110,7 +110,7 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
 @count_option(
     "--forecasts",
     help="Forecast instead when so many jobs of each window will start, each at its release, "
-    "under live and fairshare unless --policy names others; with --wide rigid.",
+    "under live and fairshare unless --policy names others.",
 )
 @count_option(
     "--deals",
@@ -208,10 +208,10 @@ def refuse_contradictions(parameters: ExperimentParameters) -> None:
     refuse(
         (not parameters.logs and parameters.preset is None, "name at least one LOG, or a --preset"),
         (parameters.exhibits and parameters.preset is None, "--exhibit goes with --preset"),
-        backfill_without_rigid(parameters.general.wide, parameters.general.backfill),
+        backfill_without_rigid(parameters.general.wide),
         (
             parameters.forecasts is not None and parameters.general.wide != "rigid",
-            "--forecasts is about whole jobs; add --wide rigid",
+            "--forecasts is about whole jobs; leave --wide expand out",
         ),
         (
             parameters.forecasts is not None and parameters.general.contended is not None,

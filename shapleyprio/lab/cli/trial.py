@@ -14,7 +14,7 @@ from shapleyprio.cli.options.refusals import (
     refuse_missing_directories,
     refuse_the_same_file,
 )
-from shapleyprio.cli.options.shared import choice_option
+from shapleyprio.cli.options.shared import wide_option
 from shapleyprio.cli.options.types import duration, in_units
 from shapleyprio.cli.options.workloads import log_files, workload_options, workload_parameters
 from shapleyprio.config.model import ServiceSection
@@ -28,7 +28,6 @@ from shapleyprio.lab.cli.options import (
 )
 from shapleyprio.lab.cli.parameters import TrialParameters
 from shapleyprio.lab.trial.arms import ARMS, USUAL_ARMS
-from shapleyprio.replay.workloads.choices import WIDE
 
 DAEMON = ServiceSection()
 """The daemon's defaults."""
@@ -36,11 +35,7 @@ DAEMON = ServiceSection()
 
 @click.command
 @workload_options
-@choice_option(
-    "--wide",
-    choices=WIDE[::-1],
-    help="A job of q processors needs all q at once, or becomes q jobs of one.",
-)
+@wide_option
 @click.option(
     "--arm",
     "arms",

@@ -83,7 +83,6 @@ def prepared_trial(parameters: TrialParameters, *, directory: str = "") -> Prepa
             parameters.workload,
             bar,
             wide=parameters.wide,
-            backfill="easy" if parameters.wide == "rigid" else "none",
         )
     complain(log)
     arms = ArmParameters(

@@ -44,11 +44,12 @@ def stability(audit: Audit) -> str:
         return "Stable: no organization or group of them would have had more alone."
     names = audit.workload.organizations
     sampled = "" if audit.orderings is None else "sampled "
+    cut = "" if audit.workload.wide == "rigid" else ", wide jobs"
     return (
         f"On paper {whole(found.gaining)} of {whole(found.coalitions)} {sampled}groups of "
         f"organizations would have had more alone, with their own nodes only; in the fair "
         f"schedule {whole(fair.stability.gaining)}. Being alone looks better here than it would "
-        "be: what happened had to do with outages, partitions, wide jobs and work from before, and "
+        f"be: what happened had to do with outages, partitions{cut} and work from before, and "
         f"what is held against it had not. The strongest reason to part had "
         f"{found.strongest.named(names)}{_prospects(found.strongest)}."
     )

@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 Format = Literal["swf", "sacct", "store", "export"]
 Shares = Literal["zipf", "uniform"]
-Wide = Literal["expand", "rigid"]
-Backfill = Literal["none", "easy"]
+Wide = Literal["rigid", "expand"]
+Backfill = Literal["easy", "none"]
 Placement = Literal["random", "least-loaded", "recorded"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -113,7 +113,8 @@ def cases_of(name: str, log: Log, organizations: int, length: int) -> Iterator[E
     while found < WINDOWS:
         start = whole.start + int(random.integers(0, whole.length - length))
         try:
-            game = game_of(workload_of(log, consortium, window=Window(start=start, length=length)))
+            window = Window(start=start, length=length)
+            game = game_of(workload_of(log, consortium, window=window, wide="expand"))
         except WorkloadError:
             continue
         _, parts, _ = values_of(game, game.everybody)[0].tolist()

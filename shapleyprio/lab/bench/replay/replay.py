@@ -218,7 +218,7 @@ def _from(progress: Callable[[int], None], begin: int) -> Callable[[int], None]:
 def _whole_process(file: Path, bar: MakeBar) -> Iterator[Measurement]:
     command = [*PYTHON, "-m", "shapleyprio", "replay", str(file), "--policy", RICC_POLICY]
     command += ["--deal-users", str(RICC_ORGANIZATIONS), "--processors", str(RICC_PROCESSORS)]
-    command += ["--seed", str(workloads.SEED)]
+    command += ["--seed", str(workloads.SEED), "--wide", "expand"]
     progress = bar("replaying RICC", RICC_RUNS)
     ran = list(_repeatedly(lambda: run_apart(command), RICC_RUNS, progress))
     what = f"{LOGS[RICC]}, expanded, {RICC_POLICY}: read, scheduled, measured and shown"

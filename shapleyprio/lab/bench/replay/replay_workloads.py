@@ -73,7 +73,7 @@ def write_swf(workload: Workload, file: Path) -> None:
 def dealt_out(log: Log, organizations: int, *, processors: int) -> Workload:
     """Returns all jobs of a log, with its users and so many processors dealt out."""
     consortium = deal(log, organizations, shares="zipf", processors=processors, seed=SEED)
-    return workload_of(log, consortium)
+    return workload_of(log, consortium, wide="expand")
 
 
 def month_of(log: Log, day: int, organizations: int, *, processors: int) -> Workload:
@@ -81,7 +81,7 @@ def month_of(log: Log, day: int, organizations: int, *, processors: int) -> Work
     consortium = deal(log, organizations, shares="zipf", processors=processors, seed=SEED)
     begin = min(day * DAY, max(whole_log(log).length - MONTH, 0))
     window = Window(start=whole_log(log).start + begin, length=MONTH)
-    return workload_of(log, consortium, window=window)
+    return workload_of(log, consortium, window=window, wide="expand")
 
 
 def lines_of(file: Path) -> int:

@@ -89,7 +89,7 @@ def federation_of(
     Raises:
         WorkloadError: there is no job in the window.
     """
-    workload = workload_of(log, consortium, window=window)
+    workload = workload_of(log, consortium, window=window, wide="expand")
     local = np.zeros(len(workload.job), dtype=bool)
     if scenario.local_users:
         categories = deal(log, 2, shares="uniform", processors=2, seed=seed_from(random))

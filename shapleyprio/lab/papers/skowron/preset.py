@@ -117,6 +117,7 @@ def _cells(
                         organizations=organizations,
                         shares=shares,
                         processors=source.processors,
+                        wide="expand",
                         policies=POLICIES,
                         seed=seed,
                         window=window,

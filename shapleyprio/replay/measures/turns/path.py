@@ -35,7 +35,7 @@ class JudgedSystem:
         limit, seconds, bays = workload.limit, workload.processing_time, workload.bays
         known = (limit != UNKNOWN) & (limit > seconds)
         self.rigid = workload.wide == "rigid"
-        self.backfill = workload.backfill == "easy"
+        self.backfill = self.rigid and workload.backfill == "easy"
         self.organization: list[int] = workload.organization.tolist()
         self.processing_time: list[int] = seconds.tolist()
         self.processors: list[int] = workload.processors.tolist()
