@@ -173,11 +173,6 @@ def test_explain_says_what_was_got_here_and_what_decides_in_the_pool(sites: Site
     text = explained_at_c2(sites)
     assert f"physics {owed(own / parts)} at c2, measured by" in text
     assert f"since they are in it, physics {owed(pooled / all_parts)}.\n" in text
-    shown = text.splitlines()[1:4]
-    times = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
-    assert times.sub("then", "\n".join(shown)) in times.sub(
-        "then", (DOCUMENTS / "explain.md").read_text()
-    )
 
 
 def test_explain_says_which_cluster_of_the_pool_is_stale(sites: Sites) -> None:
