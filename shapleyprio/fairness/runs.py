@@ -118,7 +118,7 @@ def run_of(record: JobRecord, sizes: Mapping[str, int]) -> Run | None:
     end = None if record.state in UNFINISHED_STATES else record.end
     if record.state == "SUSPENDED":
         paused_at = record.start + record.elapsed
-    else:
+    elif record.suspended:
         begin += record.suspended
     if end is not None:
         begin = min(begin, end)

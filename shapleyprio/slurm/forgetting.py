@@ -12,7 +12,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-def forget_others(known: dict[Key, Value], brought: Sequence[Value]) -> None:
+def forget_others(known: dict[Key, Value], brought: Sequence[object]) -> None:
     """Forgets what the last answer did not bring, if it is much.
 
     Args:

@@ -84,13 +84,13 @@ class Scope:
         """Returns one record for each row, its fields named as the columns."""
         return [kind(**row) for row in self._connection.execute(query).mappings()]
 
-    def _insert(self, table: Table, rows: list[dict[str, Any]]) -> None:
-        """Inserts rows, without their cluster."""
+    def _insert(self, table: Table, rows: Iterable[dict[str, Any]]) -> None:
+        """Inserts rows, without their cluster; few at a time, for they take much memory so."""
         key = self._key(table)
-        for row in rows:
-            row["cluster"] = key
-        if rows:
-            self._connection.execute(insert(table), rows)
+        for some in batches(rows, KEYS_AT_ONCE):
+            for row in some:
+                row["cluster"] = key
+            self._connection.execute(insert(table), some)
 
     def _delete(self, table: Table, keys: list[dict[str, Any]]) -> None:
         """Deletes the rows with these keys: column -> value, the same columns in each."""
@@ -124,8 +124,9 @@ class Scope:
         query = select(by).where(self._here(table), condition).order_by(by)
         return self._connection.execute(query.offset(PRUNED_AT_ONCE - 1).limit(1)).scalar()
 
-    def _replace(self, table: Table, rows: list[dict[str, Any]]) -> None:
+    def _replace(self, table: Table, rows: Iterable[dict[str, Any]]) -> None:
         """Inserts rows in place of those with the same primary keys."""
         names = [column.name for column in table.primary_key if column.name != "cluster"]
-        self._delete(table, [{name: row[name] for name in names} for row in rows])
-        self._insert(table, rows)
+        for some in batches(rows, KEYS_AT_ONCE):
+            self._delete(table, [{name: row[name] for name in names} for row in some])
+            self._insert(table, some)

@@ -264,6 +264,23 @@ def test_a_stepped_array_is_completed_from_its_folded_line(
     assert (job.target, job.at_once) == ("33_[1,4,7,10]", 2)
 
 
+@pytest.mark.parametrize("other", ["org", "org2"])
+def test_all_is_read_again_when_a_known_record_is_listed_twice(
+    programs: Programs, slurm: CommandLineSlurm, other: str
+) -> None:
+    programs.scontrol()
+    lines = [emit("33", "33", *JOB), emit("34", "34", *JOB)]
+    programs.install("squeue", "; ".join(lines))
+    programs.install("sprio", "true")
+    assert len(slurm.pending().jobs) == 2
+    programs.install("squeue", "; ".join([*lines, emit("33", "33", other, *JOB[1:])]))
+    queue = slurm.pending()
+    assert [job.label for job in queue.jobs] == ["34"]
+    assert [line.text.split("\x1f")[2] for line in queue.malformed] == ["org", other]
+    programs.install("squeue", "; ".join(lines))
+    assert len(slurm.pending().jobs) == 2
+
+
 def test_nobody_waits(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol()
     programs.install("squeue", "true")

@@ -13,7 +13,7 @@ from shapleyprio.slurm.command_line.known_lines import KnownRecords
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text.queue import Factors
-from shapleyprio.slurm.text.squeue import TASK_FIELDS, WaitingRecords
+from shapleyprio.slurm.text.squeue import ListedAgainError, WaitingRecords
 from shapleyprio.slurm.text.values import SEPARATOR
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -115,7 +115,12 @@ def test_a_queue_is_the_same_as_without_knowing_the_last_one(
     before = WaitingRecords([line.replace(SEPARATOR, "#") for line in earlier], "#")
     before.queue()
     later = [line.replace(SEPARATOR, "%%") for line in lines]
-    knowing, afresh = (WaitingRecords(later, "%%", known) for known in (before.known, {}))
+    afresh = WaitingRecords(later, "%%")
+    try:
+        knowing = WaitingRecords(later, "%%", before.known)
+    except ListedAgainError:
+        assert len({line.partition(SEPARATOR)[0] for line in lines}) < len(lines)
+        return
     assert knowing.has_arrays() == afresh.has_arrays()
     found, expected = knowing.queue(factors), afresh.queue(factors)
     assert found.jobs == expected.jobs
@@ -126,11 +131,10 @@ def test_a_queue_is_the_same_as_without_knowing_the_last_one(
 def test_a_queue_of_other_jobs_forgets_the_first() -> None:
     records = WaitingRecords([line.replace(SEPARATOR, "#") for line in WAITING], "#")
     records.queue()
-    line = next(iter(records.known))
+    assert records.known
     empty = WaitingRecords([], "#", records.known)
     assert not empty.queue().jobs
     assert not empty.known
-    assert len(TASK_FIELDS) == line.count(SEPARATOR)
 
 
 def test_a_job_that_is_listed_as_before_is_the_same_object() -> None:

@@ -39,7 +39,6 @@ def by_hand(
         return {"priority": job.priority}
     found: dict[Kind, int] = {}
     factor = job.site_factor
-    # most jobs have points of ours, so what we did there is looked up for the others alone
     if factor and factor not in ours and is_foreign(factor, _known(managed, SITE_FACTOR.name, job)):
         found["site_factor"] = factor
     if not user_top and job.nice < 0:
@@ -56,7 +55,8 @@ def set_by_hand(
     """Returns what was set -> labels of the jobs where it was; see `by_hand` for the rest."""
     found: dict[Kind, list[str]] = {}
     for job in jobs:
-        if job.is_fixed or job.site_factor or job.nice < 0:
+        # most jobs have points of ours
+        if job.is_fixed or job.nice < 0 or (job.site_factor and job.site_factor not in ours):
             for kind in by_hand(job, managed, ours, user_top=user_top):
                 found.setdefault(kind, []).append(job.label)
     return {kind: tuple(labels) for kind, labels in found.items()}

@@ -184,21 +184,25 @@ class Planner:
             left_alone |= first.keys
         ours = [target for target in targets if target.key not in left_alone]
         needed = push.plan(channel, ours, record.managed, wanted, stamp, record.given, record.least)
-        open_keys = {item.key for item in needed} | first.keys
-        self._settled.settle(waiting.pending, unsettled, open_keys)
+        self._settled.settle(
+            waiting.pending, unsettled, first.keys.union(item.key for item in needed)
+        )
         needed += self._back(waiting, record, first)
         room = max(wanted.points.values(), default=0)
         planned_first = first.plan(waiting.pending, needed, at_site, room, stamp)
         needed += planned_first.pushes
+        published = record.published is not None
+        new = submission.first_seen(targets, record.managed) if published else []
+        followed = ours if channel.follows_late else []
+        del targets, ours  # as many as jobs wait, and to weigh what is needed takes memory as well
         pushes = most_urgent(needed, waiting.pending, self._limits)
         made = [item for item in pushes if item.channel == channel.name]
         strays = self._followers.await_values(
-            channel, waiting.pending, values_after(ours, made, wanted), record.managed
+            channel, waiting.pending, values_after(followed, made, wanted), record.managed
         )
         found = self._foreign_at(waiting, record, foreign, strays)
         self._log_foreign(found)
         self._note_last_known(waiting, record)
-        new = submission.first_seen(targets, record.managed)
         keys = {item.key for item in made}  # a job that is postponed is seen again next time
         seen = [one for one in new if one.key in keys]
         return Plan(

@@ -74,7 +74,10 @@ class SettledJobs:
         return list(compress(pending, map(is_not, pending, settled)))
 
     def settle(
-        self, pending: Sequence[PendingJob], planned: Sequence[PendingJob], open_keys: set[str]
+        self,
+        pending: Sequence[PendingJob],
+        planned: Sequence[PendingJob],
+        open_keys: Collection[str],
     ) -> None:
         """Notes that at all but some jobs nothing is to be written.
 

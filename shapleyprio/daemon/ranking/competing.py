@@ -24,7 +24,7 @@ def competition(observed: Observed, ranked: Ranked, overlap: int) -> ForecastReq
         job.job_id: number
         for number, job in enumerate(sorted(observation.pending, key=in_slurms_order))
     }
-    waiting = observation.counting_jobs(observed.counting)
+    waiting = observation.counting_jobs(observed.demand.counting())
     processors = {node.name: node.usable(observation.tres) for node in observation.nodes}
     busy = {node.name: node.allocated.get(observation.tres, 0) for node in observation.nodes}
     partitions = {

@@ -19,7 +19,7 @@ from math import inf
 from typing import NamedTuple
 
 from shapleyprio.fairness.runs import Run
-from shapleyprio.slurm.port import Node, Partition, PendingJob
+from shapleyprio.slurm.port import ITS_TURN, Node, Partition, PendingJob
 from shapleyprio.store import KeptBack
 
 
@@ -35,6 +35,20 @@ class Counted(NamedTuple):
     since: int
     tasks: int
     partition: str
+
+
+class CountingJobs(NamedTuple):
+    """What counts of the pending jobs of one account that may start in the same partitions.
+
+    Attributes:
+        jobs: how many they are.
+        processors: that they ask for.
+        since: second from which the first of them counts.
+    """
+
+    jobs: int
+    processors: int
+    since: int
 
 
 class Rooms:
@@ -82,7 +96,7 @@ class Scene:
     Attributes:
         t: second of this cycle.
         rooms: where they may start.
-        organization_of: returns for whom a pending job counts.
+        organization_of: returns for whom pending jobs count, by account and partitions.
         own_priority: returns the priority that a pending job has without our points.
         started: runs that were not known in the last cycle.
         running_tasks: returns how many tasks of each of some arrays run.
@@ -90,7 +104,7 @@ class Scene:
 
     t: int
     rooms: Rooms
-    organization_of: Callable[[PendingJob], str]
+    organization_of: Callable[[str, str], str]
     own_priority: Callable[[PendingJob], int]
     started: Collection[Run]
     running_tasks: Callable[[Collection[int]], Mapping[int, int]]
@@ -102,13 +116,21 @@ class Demand:
 
     Attributes:
         pending: all that wait.
-        counting: job id -> what counts of it; the others do not count.
+        jobs: those of them that count.
+        later: job id -> second from which it counts, where that is not when it became eligible.
+        tasks: job id -> how many of its tasks count, where not all do that wait.
+        places: account and partitions, as Slurm lists them -> what counts of the jobs there.
         news: what is other than on record.
+        rooms: where they may start.
     """
 
     pending: Sequence[PendingJob] = ()
-    counting: Mapping[int, Counted] = field(default_factory=dict)
+    jobs: Sequence[PendingJob] = ()
+    later: Mapping[int, int] = field(default_factory=dict)
+    tasks: Mapping[int, int] = field(default_factory=dict)
+    places: Mapping[tuple[str, str], CountingJobs] = field(default_factory=dict)
     news: Sequence[KeptBack] = ()
+    rooms: Rooms = field(default_factory=lambda: Rooms({}, {}))
 
     def after(
         self, pending: Sequence[PendingJob], known: Mapping[int, KeptBack], scene: Scene
@@ -120,42 +142,49 @@ class Demand:
             known: what is on record then, by job id.
             scene: what else decides.
         """
-        since: dict[int, int] = {}
+        jobs: list[PendingJob] = []
+        later: dict[int, int] = {}
         news: dict[int, KeptBack] = {}
+        width = scene.rooms.width
         for job in pending:
             if job.eligible is None or job.eligible > scene.t:
                 continue
             row = known.get(job.job_id)
-            if not job.waits_for_its_turn or job.processors > scene.rooms.width(job.partition):
+            if job.reason not in ITS_TURN or job.processors > width(job.partition):
                 if row is None or row.kept_since is None:
                     earlier = None if row is None else row.counts_since
                     news[job.job_id] = KeptBack(
                         job_id=job.job_id, counts_since=earlier, kept_since=scene.t
                     )
-            elif row is None:
-                since[job.job_id] = job.eligible
-            elif row.kept_since is None:
-                since[job.job_id] = max(job.eligible, row.counts_since or 0)
+                continue
+            jobs.append(job)
+            if row is None:
+                continue
+            if row.kept_since is None:
+                later[job.job_id] = max(job.eligible, row.counts_since or 0)
             else:
-                since[job.job_id] = scene.t
+                later[job.job_id] = scene.t
                 news[job.job_id] = _restarted(job.job_id, scene.t)
-        counting_jobs = [job for job in pending if job.job_id in since]
-        for job_id in self._passed_over(counting_jobs, since, scene):
-            since[job_id] = scene.t
+        for job_id in self._passed_over(jobs, later, scene):
+            later[job_id] = scene.t
             news[job_id] = _restarted(job_id, scene.t)
-        tasks = _tasks_of_throttled(counting_jobs, scene)
-        counting = {
+        tasks = _tasks_of_throttled(jobs, scene)
+        places = _by_place(jobs, later, tasks)
+        return Demand(pending, jobs, later, tasks, places, list(news.values()), scene.rooms)
+
+    def counting(self) -> dict[int, Counted]:
+        """Returns job id -> what counts of it; the others do not count."""
+        return {
             job.job_id: Counted(
-                since[job.job_id],
-                tasks.get(job.job_id, job.tasks),
-                scene.rooms.widest(job.partition),
+                self.later.get(job.job_id) or job.eligible or 0,
+                self.tasks.get(job.job_id, job.tasks),
+                self.rooms.widest(job.partition),
             )
-            for job in counting_jobs
+            for job in self.jobs
         }
-        return Demand(pending, counting, list(news.values()))
 
     def _passed_over(
-        self, jobs: Iterable[PendingJob], since: Mapping[int, int], scene: Scene
+        self, jobs: Iterable[PendingJob], later: Mapping[int, int], scene: Scene
     ) -> Iterator[int]:
         """Yields jobs behind which their own organization puts one that started before them.
 
@@ -166,14 +195,15 @@ class Demand:
         for (organization, _), (_, latest) in queues.items():
             newest[organization] = max(newest.get(organization, 0), latest[-1])
         for job in jobs if queues else ():
-            organization = scene.organization_of(job)
-            if newest.get(organization, 0) <= since[job.job_id]:
+            organization = scene.organization_of(job.account, job.partition)
+            since = later.get(job.job_id) or job.eligible or 0
+            if newest.get(organization, 0) <= since:
                 continue  # none that started could have done so later
             own = scene.own_priority(job)
             for room in scene.rooms.of(job.partition):
                 falling, latest = queues.get((organization, room), ((), ()))
                 higher = bisect_left(falling, -own)
-                if higher and latest[higher - 1] > since[job.job_id]:
+                if higher and latest[higher - 1] > since:
                     yield job.job_id
                     break
 
@@ -186,22 +216,40 @@ class Demand:
             negative priorities, the highest first, and the latest second since which any of the
             jobs up to there could have started.
         """
-        waited = {job.job_id: job for job in self.pending} if scene.started else {}
+        started = {number for run in scene.started for number in (run.key.job_id, run.array_job_id)}
+        waited = {job.job_id: job for job in self.pending if job.job_id in started}
         found: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
         for run in scene.started:
             job = waited.get(run.key.job_id) or waited.get(run.array_job_id)
             if job is None or not job.priority:
                 continue
             for room in scene.rooms.of(job.partition):
-                place = scene.organization_of(job), room
+                place = scene.organization_of(job.account, job.partition), room
                 found[place].append((-scene.own_priority(job), run.release))
         return {
             place: (
-                [falling for falling, _ in sorted(started)],
-                list(accumulate((release for _, release in sorted(started)), max)),
+                [falling for falling, _ in sorted(jobs)],
+                list(accumulate((release for _, release in sorted(jobs)), max)),
             )
-            for place, started in found.items()
+            for place, jobs in found.items()
         }
+
+
+def _by_place(
+    jobs: Iterable[PendingJob], later: Mapping[int, int], tasks_of: Mapping[int, int]
+) -> dict[tuple[str, str], CountingJobs]:
+    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for job in jobs:
+        if tasks := tasks_of.get(job.job_id, job.tasks):
+            since = later.get(job.job_id) or job.eligible or 0
+            place = job.account, job.partition
+            number, processors, first = found.get(place, (0, 0, since))
+            found[place] = (
+                number + 1,
+                processors + tasks * job.processors,
+                since if since < first else first,
+            )
+    return {place: CountingJobs(*counts) for place, counts in found.items()}
 
 
 def _restarted(job_id: int, t: int) -> KeptBack:

@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from shapleyprio.daemon.estimation.messages import WaitingJob
-from shapleyprio.daemon.ranking.demand import Counted
+from shapleyprio.daemon.ranking.demand import Counted, CountingJobs
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Tenures
@@ -90,12 +90,13 @@ class Observation:
         """Partitions whose jobs do not count."""
         return self.tenures.left_out("partition", self.t)
 
-    def organization_of(self, job: PendingJob) -> str:
-        """Returns for whom a pending job counts, NOBODY among them."""
-        return self._claims.of(job)
-
     def organization_of_jobs_in(self, account: str, partitions: str) -> str:
-        """Returns for whom an account's pending jobs count that may start in these partitions."""
+        """Returns for whom an account's pending jobs count, NOBODY among them.
+
+        Args:
+            account: theirs.
+            partitions: in which they may start, as Slurm lists them.
+        """
         return self._claims.of_jobs_in(account, partitions)
 
     def holders(self, *others: str) -> dict[str, str]:
@@ -153,7 +154,7 @@ class Observation:
         self,
         organizations: Iterable[str],
         ledger: Ledger,
-        counting: Mapping[int, Counted],
+        places: Mapping[tuple[str, str], CountingJobs],
         estimated: Contributions | None,
     ) -> Situation:
         """Returns what a rule may use.
@@ -161,10 +162,10 @@ class Observation:
         Args:
             organizations: in the order of the configuration.
             ledger: that stands at t.
-            counting: job id -> what counts of it.
+            places: account and partitions -> what counts of the pending jobs there.
             estimated: contributions, if the rule asks for them and there are any.
         """
-        owned, waiting = self.owned_processors(), self._waiting_work(counting)
+        owned, waiting = self.owned_processors(), self._waiting_work(places)
         states = []
         for name in organizations:
             processors, release = waiting.get(name, (0, None))
@@ -183,20 +184,15 @@ class Observation:
             estimated=estimated,
         ).counted_by(ledger)
 
-    def _waiting_work(self, counting: Mapping[int, Counted]) -> dict[str, tuple[int, int]]:
+    def _waiting_work(
+        self, places: Mapping[tuple[str, str], CountingJobs]
+    ) -> dict[str, tuple[int, int]]:
         """Returns organization -> processors that its pending jobs ask for, and since when."""
         found: dict[str, tuple[int, int]] = {}
-        whose = {place: self._claims.of_jobs_in(*place) for place in self._waiting}
-        for job in self.pending:
-            counted = counting.get(job.job_id)
-            if counted is None or not counted.tasks:
-                continue
-            name = whose[job.account, job.partition]
-            processors, since = found.get(name, (0, counted.since))
-            found[name] = (
-                processors + counted.tasks * job.processors,
-                min(since, counted.since),
-            )
+        for place, (_, more, first) in places.items():
+            name = self._claims.of_jobs_in(*place)
+            processors, since = found.get(name, (0, first))
+            found[name] = processors + more, min(since, first)
         return found
 
     def owned_processors(self) -> Mapping[str, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import structlog
 
@@ -13,7 +14,7 @@ from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.daemon.accounting.intake import Intake
 from shapleyprio.daemon.pushing.managed import KnownValues
-from shapleyprio.daemon.ranking.demand import Counted, Demand, Rooms, Scene
+from shapleyprio.daemon.ranking.demand import Demand, Rooms, Scene
 from shapleyprio.daemon.ranking.observation import Observation, note_capacities, note_layout
 from shapleyprio.daemon.ranking.waits import pending_jobs_of, waits_of
 from shapleyprio.fairness.runs import Run
@@ -48,12 +49,12 @@ class Observed:
 
     Attributes:
         observation: who waits and who runs.
-        counting: job id -> what counts of a pending job.
+        demand: which of the jobs that wait count.
         jobs: numbers for people.
     """
 
     observation: Observation
-    counting: Mapping[int, Counted]
+    demand: Demand
     jobs: JobsFound
 
 
@@ -131,7 +132,7 @@ class ClusterObserver:
             scene = Scene(
                 t=t,
                 rooms=Rooms(layout.partitions, nodes),
-                organization_of=observation.organization_of,
+                organization_of=cache(observation.organization_of_jobs_in),
                 own_priority=self._own_priority(transaction),
                 started=started,
                 running_tasks=lambda arrays: opened.running_tasks(transaction.runs, arrays),
@@ -142,13 +143,12 @@ class ClusterObserver:
 
         observation, self._demand = self._store.transact(note)
         self._noted = layout
-        counting = self._demand.counting
         return Observed(
             observation=observation,
-            counting=counting,
+            demand=self._demand,
             jobs=JobsFound(
                 waits=waits_of(started, opened.tenures),
-                pending_jobs=pending_jobs_of(observation, counting),
+                pending_jobs=pending_jobs_of(observation, self._demand.places),
                 of_unknown_accounts=of_unknown_accounts,
                 quarantined=len(queue.malformed) + queue.more_malformed,
             ),

@@ -90,7 +90,7 @@ class Ranker:
         situation = observation.situation(
             names,
             opened.ledger,
-            observed.counting,
+            observed.demand.places,
             self._contributions(observed, opened.stay),
         )
         ranking, pool = self._pooling.rank(self._rule, situation, opened)
@@ -121,7 +121,7 @@ class Ranker:
             return None
         return self._estimates.contributions(
             self._config,
-            lambda: observed.observation.counting_jobs(observed.counting),
+            lambda: observed.observation.counting_jobs(observed.demand.counting()),
             observed.observation.t,
             since=0 if stay is None else stay.since,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shapleyprio.daemon.ranking.demand import Counted
+from shapleyprio.daemon.ranking.demand import CountingJobs
 from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, Tenures
@@ -22,21 +22,17 @@ def waits_of(runs: Iterable[Run], tenures: Tenures) -> list[Wait]:
     return found
 
 
-def pending_jobs_of(observation: Observation, counting: Mapping[int, Counted]) -> list[PendingJobs]:
+def pending_jobs_of(
+    observation: Observation, places: Mapping[tuple[str, str], CountingJobs]
+) -> list[PendingJobs]:
     """Returns the jobs that could start and wait, by organization and partition.
 
     Args:
         observation: the cluster as it is.
-        counting: job id -> since when it could start; held ones, for example, are not there.
+        places: account and partitions -> the jobs there; held ones, for example, do not count.
     """
-    places: dict[tuple[str, str], tuple[int, int]] = {}
-    for job in observation.pending:
-        counted = counting.get(job.job_id)
-        if counted is not None and counted.tasks:
-            jobs, since = places.get((job.account, job.partition), (0, counted.since))
-            places[job.account, job.partition] = (jobs + 1, min(since, counted.since))
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    for (account, partitions), (more, first) in places.items():
+    for (account, partitions), (more, _, first) in places.items():
         organization = observation.organization_of_jobs_in(account, partitions)
         for partition in partitions.split(","):
             if organization != NOBODY and partition not in observation.left_out:

@@ -36,8 +36,8 @@ class JobChannel(Channel):
         return [
             PriorityTarget(
                 target=job.target,
-                key=self.key_of(job),
-                base_key=str(job.array_job_id),
+                key=(key := self.key_of(job)),
+                base_key=key if job.array_job_id == job.job_id else str(job.array_job_id),
                 label=job.label,
                 organization=claims.of(job),
                 value=value,
@@ -59,8 +59,9 @@ class JobChannel(Channel):
         return job.priority - self.job_field.sign * (value - original)
 
     def key_of(self, job: PendingJob) -> str:
-        """Returns the job's own key."""
-        return str(job.job_id)
+        """Returns the job's own key, mostly the very text of its label."""
+        key = str(job.job_id)
+        return job.label if job.label == key else key
 
 
 class SiteFactor(JobChannel):

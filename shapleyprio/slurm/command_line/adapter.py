@@ -42,6 +42,7 @@ from shapleyprio.slurm.text.squeue import (
     STARTED_FIELDS,
     TASK_FIELDS,
     KnownRecord,
+    ListedAgainError,
     WaitingRecords,
     format_of,
     started_line,
@@ -81,7 +82,7 @@ class CommandLineSlurm:
         self._values = CommandLineValues(self._commands)
         self._details = CommandLineDetails(self._commands, self._weight, self._weight_of)
         self._known_records = KnownRecords(self._weight, self._weight_of)
-        self._known_waiting: dict[str, KnownRecord] = {}
+        self._known_waiting: dict[int, KnownRecord] = {}
 
     def adapter(self) -> AdapterInUse:
         """Names the command line."""
@@ -184,9 +185,11 @@ class CommandLineSlurm:
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""
         ping(self._commands)
-        delimiter = new_delimiter()
-        listed = self._waiting("--array", TASK_FIELDS, delimiter)
-        records = WaitingRecords(listed, delimiter, self._known_waiting)
+        try:
+            records = self._records_that_wait()
+        except ListedAgainError:
+            self._known_waiting = {}
+            records = self._records_that_wait()
         if records.has_arrays():
             delimiter = new_delimiter()
             records.complete(self._waiting(None, ARRAY_FIELDS, delimiter), delimiter)
@@ -241,6 +244,11 @@ class CommandLineSlurm:
         if max(map(attrgetter("job_id"), jobs), default=0) < FIRST_FEDERATED:
             return {}
         return counted_elsewhere(self._commands.lines("squeue", *WAITING, "-O", SIBLING_FIELDS))
+
+    def _records_that_wait(self) -> WaitingRecords:
+        delimiter = new_delimiter()
+        listed = self._waiting("--array", TASK_FIELDS, delimiter)
+        return WaitingRecords(listed, delimiter, self._known_waiting)
 
     def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
         options = (*WAITING, option) if option else WAITING

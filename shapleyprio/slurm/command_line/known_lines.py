@@ -1,7 +1,8 @@
 """Lines of sacct that were printed before, and what they said: they need not be read again.
 
 A line is the same if all its fields are, whatever the delimiter was. Of a job that runs, the
-seconds that it has run are left out: they change all the time.
+seconds that it has run are left out: they change all the time. Of a line its hash is kept. It has
+64 bits and depends on a secret of this process, so none can be made to equal another's.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.forgetting import forget_others
+from shapleyprio.slurm.forgetting import FORGOTTEN_FROM, forget_others
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
 from shapleyprio.slurm.text.values import SEPARATOR, plain_lines
@@ -28,8 +29,8 @@ class KnownRecords:
     def __init__(self, weight: str, weight_of: Mapping[str, str] | None = None) -> None:
         self._weight = weight
         self._weight_of = weight_of
-        self._known: dict[str, JobRecord] = {}
-        self._waiting: dict[str, str] = {}
+        self._known: dict[int, JobRecord] = {}
+        self._waiting: set[int] = set()
 
     def read(self, texts: Iterable[str], delimiter: str) -> Iterator[JobRecord | Malformed]:
         """Yields what each line says: the same object as before, if the line is the same.
@@ -38,41 +39,42 @@ class KnownRecords:
             texts: of ``sacct -npX`` with `FIELDS`, each some whole lines.
             delimiter: the text after each field.
         """
-        printed: list[JobRecord] = []
-        waiting: list[str] = []
+        printed: list[JobRecord | Malformed] = []
+        waiting: list[int] = []
         for lines, between in plain_lines(texts, delimiter):
             if between != SEPARATOR:
                 found = [accounting_line(lines[0], self._weight, between, self._weight_of)]
                 yield from (one for one in found if not _waits(one))
                 continue
-            found = list(self._found(lines, waiting))
-            printed += (record for record in found if isinstance(record, JobRecord))
+            found = self._found(lines, waiting)
+            printed += found
             yield from found
         forget_others(self._known, printed)
-        forget_others(self._waiting, waiting)
+        if len(self._waiting) > FORGOTTEN_FROM * len(waiting):
+            self._waiting = set(waiting)
 
-    def _found(self, lines: Sequence[str], waiting: list[str]) -> Iterator[JobRecord | Malformed]:
-        """Yields what the lines say; those of jobs that wait go to `waiting`."""
-        known = self._known
-        for line, record in zip(lines, map(known.get, lines), strict=True):
+    def _found(self, lines: Sequence[str], waiting: list[int]) -> list[JobRecord | Malformed]:
+        """Returns what the lines say; those of jobs that wait go to `waiting`."""
+        known, known_to_wait = self._known, self._waiting
+        found: list[JobRecord | Malformed] = []
+        for line, number in zip(lines, map(hash, lines), strict=True):
+            if number in known_to_wait:
+                waiting.append(number)
+                continue
+            record = known.get(number) or known.get(hash(_timeless(line)))
             if record is not None:
-                yield record
+                found.append(record)
                 continue
-            if (same := self._waiting.get(line)) is not None:
-                waiting.append(same)
+            new = accounting_line(line, self._weight, SEPARATOR, self._weight_of)
+            if _waits(new):
+                known_to_wait.add(number)
+                waiting.append(number)
                 continue
-            if (timeless := known.get(_timeless(line))) is not None:
-                yield timeless
-                continue
-            found = accounting_line(line, self._weight, SEPARATOR, self._weight_of)
-            if _waits(found):
-                self._waiting[line] = line
-                waiting.append(line)
-            else:
-                if isinstance(found, JobRecord):
-                    is_running = found.state == RUNNING and found.nodes
-                    known[_timeless(line) if is_running else line] = found
-                yield found
+            if isinstance(new, JobRecord):
+                is_running = new.state == RUNNING and new.nodes
+                known[hash(_timeless(line)) if is_running else number] = new
+            found.append(new)
+        return found
 
 
 def _waits(found: JobRecord | Malformed) -> bool:

@@ -59,17 +59,18 @@ class CommandLineValues:
         if len(job_ids) <= MOST_NAMED[program]:
             options = (*options, "-j", ",".join(map(str, sorted(job_ids))))
         names = set(map(str, job_ids))  # of all lines that are printed, few are asked for
-        lines = (line for line in self._lines(program, options) if _first(line) in names)
+        lines = [
+            line
+            for text in self._texts(program, options)
+            for line in text.split("\n")
+            if line.lstrip().partition(" ")[0] in names
+        ]
         read = map(value_line, lines)
         return {found[0]: found[1] for found in read if found is not None}
 
-    def _lines(self, program: str, options: tuple[str, ...]) -> Iterator[str]:
+    def _texts(self, program: str, options: tuple[str, ...]) -> Iterator[str]:
         try:
-            yield from self._commands.lines(program, *options)
+            yield from self._commands.texts(program, *options)
         except SlurmRefusedError as error:
             if UNKNOWN not in str(error):  # of the only job that was named
                 raise
-
-
-def _first(line: str) -> str:
-    return line.lstrip().partition(" ")[0]

@@ -18,7 +18,7 @@ from operator import attrgetter, ne
 from sys import intern
 from types import MappingProxyType
 
-from shapleyprio.slurm.forgetting import forget_others
+from shapleyprio.slurm.forgetting import FORGOTTEN_FROM
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue, StartedJob
 from shapleyprio.slurm.text.queue import (
     LARGEST_FACTOR,
@@ -87,15 +87,18 @@ class WaitingRecords:
             added to.
 
     Attributes:
-        known: line, with `SEPARATOR` for the delimiter -> what it says, for the records of one
-            line, once `queue` was called.
+        known: hash of a line, with `SEPARATOR` for the delimiter -> what it says, for the records
+            of one line, once `queue` was called.
+
+    Raises:
+        ListedAgainError: a record is listed otherwise than before; then all lines are to be read.
     """
 
     def __init__(
         self,
         texts: Iterable[str],
         delimiter: str,
-        before: dict[str, KnownRecord] | None = None,
+        before: dict[int, KnownRecord] | None = None,
     ) -> None:
         self.known = {} if before is None else before
         self._records: dict[str, _Record | KnownRecord] = {}
@@ -105,7 +108,8 @@ class WaitingRecords:
         records = self._records
         for lines, between in plain_lines(texts, delimiter):
             known = self.known if between == SEPARATOR else {}
-            for line, same_as in zip(lines, map(known.get, lines), strict=True):
+            found = map(known.get, map(hash, lines))
+            for line, same_as in zip(lines, found, strict=True):
                 if same_as is not None and same_as.number not in records:
                     records[same_as.number] = same_as
                 else:
@@ -125,7 +129,7 @@ class WaitingRecords:
             self._records[number] = self._unread[number] = _Record(number, label, same, between)
             return
         if isinstance(known, KnownRecord):
-            known = self._records[number] = self._unread[number] = known.unread()
+            raise ListedAgainError(number)
         known.add(label, same)
 
     def has_arrays(self) -> bool:
@@ -166,7 +170,8 @@ class WaitingRecords:
             factors: job id -> what sprio shows of the job.
         """
         malformed: list[Malformed] = []
-        for number, record in self._unread.items():
+        for number in list(self._unread):
+            record = self._unread.pop(number)  # what was read takes more room than what it says
             try:
                 job = record.job(factors)
             except UnreadableError as error:
@@ -176,10 +181,9 @@ class WaitingRecords:
                 ]
                 del self._records[number]
                 continue
-            text = record.only_line()
-            read = self._records[number] = KnownRecord(text or "", number, job)
-            if text is not None:
-                self.known[text] = read
+            read = self._records[number] = KnownRecord(record.number, job)
+            if (text := record.only_line()) is not None:
+                self.known[hash(text)] = read
         records = [one for one in self._records.values() if isinstance(one, KnownRecord)]
         jobs = [record.job for record in records]
         shown = map(factors.get, map(attrgetter("job_id"), jobs), repeat(NOT_SHOWN))
@@ -188,7 +192,10 @@ class WaitingRecords:
             shown_now = factors.get(jobs[place].job_id, NOT_SHOWN)
             job = replace(jobs[place], **shown_now._asdict())
             records[place].job = jobs[place] = job
-        forget_others(self.known, records)
+        if len(self.known) > FORGOTTEN_FROM * len(records):
+            here = self._records
+            for gone in [key for key, one in self.known.items() if here.get(one.number) is not one]:
+                del self.known[gone]
         malformed += self._torn
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)
@@ -211,19 +218,22 @@ def started_line(line: str, delimiter: str) -> StartedJob | None:
         return None
 
 
+class ListedAgainError(Exception):
+    """A record of which one line is known has another."""
+
+
 class KnownRecord:
     """A record that was read.
 
     Attributes:
-        text: the line, with `SEPARATOR` after each field; empty if there were several.
         number: of the record, as printed.
         job: the pending job as of the last answer.
     """
 
-    __slots__ = ("job", "number", "text")
+    __slots__ = ("job", "number")
 
-    def __init__(self, text: str, number: str, job: PendingJob) -> None:
-        self.text, self.number, self.job = text, number, job
+    def __init__(self, number: str, job: PendingJob) -> None:
+        self.number, self.job = number, job
 
     @property
     def base(self) -> str:
@@ -233,12 +243,7 @@ class KnownRecord:
     @property
     def tasks(self) -> list[int]:
         """The task of the array; empty if it is none."""
-        return self.unread().tasks if "_" in self.job.label else []
-
-    def unread(self) -> _Record:
-        """Returns the record as if it were read for the first time."""
-        number, label, same = self.text.split(SEPARATOR, 2)
-        return _Record(number, label, same, SEPARATOR)
+        return _tasks_of(self.job.label)
 
 
 class _Record:
@@ -257,10 +262,10 @@ class _Record:
     def __init__(self, number: str, label: str, same: str, between: str) -> None:
         self.number = label if label == number else number  # kept once
         self._label, self._same, self.between = label, same, between
-        self.base, _, task = label.partition("_")
-        self.tasks = [int(task)] if is_task(task) else []
+        self.base = label.partition("_")[0]
+        self.tasks = _tasks_of(label)
         self.at_once: int | None = None
-        self._strange: list[tuple[str, str]] = []
+        self._strange: tuple[tuple[str, str], ...] = ()
 
     def only_line(self) -> str | None:
         """Returns the line of a record that has no other, with `SEPARATOR` after each field."""
@@ -273,7 +278,7 @@ class _Record:
         if same == self._same and base == self.base and self.tasks and is_task(task):
             self.tasks.append(int(task))
         elif len(self._strange) < MOST_STRANGE:
-            self._strange.append((label, same))
+            self._strange += ((label, same),)
 
     def next_task(self) -> int | None:
         """Returns the next task, if the tasks are equally far apart and not neighbors."""
@@ -304,9 +309,11 @@ class _Record:
         job_id = whole("job id", self.number, 1, LARGEST_ID)
         target = target_of(label)  # from here on the label is known to be one
         shown = factors.get(job_id, NOT_SHOWN)
+        submitted = known_moment("submit time", submit)
+        is_of_array = self.base.isdigit() and self.base != self.number
         return PendingJob(
             job_id=job_id,
-            array_job_id=int(self.base) if self.base.isdigit() else job_id,
+            array_job_id=int(self.base) if is_of_array else job_id,
             target=target,
             label=label,
             account=intern(account),
@@ -314,12 +321,14 @@ class _Record:
             partition=intern(partition),
             qos=intern(qos),
             reason=intern(reason),
-            submit=known_moment("submit time", submit),
-            eligible=if_readable(moment, "eligible time", eligible),
+            submit=submitted,
+            eligible=submitted
+            if eligible == submit
+            else if_readable(moment, "eligible time", eligible),
             limit=_limit(limit),
             tasks=max(len(self.tasks), 1),
             at_once=self.at_once,
-            priority=whole("priority", priority, 0, LARGEST_ID),
+            priority=_priority(priority),
             nice=whole("nice", nice, -LARGEST_FACTOR, LARGEST_FACTOR),
             **shown._asdict(),
             processors=if_readable(amount, "CPUs", cpus) or 0,
@@ -329,6 +338,16 @@ class _Record:
         """Yields some of the record's lines as they came: the first, and those that do not fit."""
         for label, same in ((self._label, self._same), *self._strange):
             yield self.between.join((self.number, label, same))
+
+
+def _tasks_of(label: str) -> list[int]:
+    task = label.partition("_")[2]
+    return [int(task)] if is_task(task) else []
+
+
+@lru_cache(maxsize=4096)
+def _priority(text: str) -> int:
+    return whole("priority", text, 0, LARGEST_ID)
 
 
 @lru_cache(maxsize=4096)

@@ -105,10 +105,10 @@ class Pushes(PushesView):
         numbers = list(range(first, first + len(pushes)))
         self._insert(
             push,
-            [
+            (
                 {**values_of(item), "number": number, "state": state, "note": ""}
                 for number, item in zip(numbers, pushes, strict=True)
-            ],
+            ),
         )
         for channel in {item.channel for item in pushes}:
             self._manage(channel, [item for item in pushes if item.channel == channel])
@@ -199,7 +199,7 @@ class Pushes(PushesView):
     def _keep(self, channel: str, managed: Mapping[str, ManagedValue]) -> None:
         self._replace(
             managed_value,
-            [{"channel": channel, "key": key, **values_of(row)} for key, row in managed.items()],
+            ({"channel": channel, "key": key, **values_of(row)} for key, row in managed.items()),
         )
 
     def prune(self, before: int) -> int:

@@ -231,7 +231,7 @@ class Runs(RunsView):
                 to look for them.
         """
         old = None if stored is None else set(stored)
-        for batch in batches(runs, ROWS_AT_ONCE):
+        for batch in batches(runs, KEYS_AT_ONCE):
             placed = {item[0].key: item for item in batch}
             known = self._stored(placed) if old is None else placed.keys() & old
             self._delete(run, [_key_values(key) for key in known])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shapleyprio.daemon.answering.status import read_status
-from shapleyprio.daemon.ranking.demand import Counted
+from shapleyprio.daemon.ranking.demand import CountingJobs
 from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.daemon.ranking.waits import pending_jobs_of
 from shapleyprio.fairness.tenure import Tenure, Tenures
@@ -59,11 +59,11 @@ def test_a_job_that_names_several_partitions_waits_in_each(service: Service) -> 
         tenures=tenures,
         t=NOW,
     )
-    counting = {
-        job_id: Counted(since=since, tasks=1, partition="pa")
-        for job_id, since in ((first, NOW), (second, NOW - 5))
+    places = {
+        ("physics", "pa,pb"): CountingJobs(jobs=1, processors=1, since=NOW),
+        ("physics", "pa"): CountingJobs(jobs=1, processors=1, since=NOW - 5),
     }
-    assert pending_jobs_of(observation, counting) == [
+    assert pending_jobs_of(observation, places) == [
         PendingJobs(organization="physics", partition="pa", jobs=2, since=NOW - 5),
         PendingJobs(organization="physics", partition="pb", jobs=1, since=NOW),
     ]

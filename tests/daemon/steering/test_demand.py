@@ -225,13 +225,13 @@ def test_only_a_later_job_of_higher_priority_puts_one_off(
     scene = Scene(
         t=500,
         rooms=rooms(pa=("a1", "a2")),
-        organization_of=lambda job: job.account,
+        organization_of=lambda account, _: account,
         own_priority=attrgetter("priority"),
         started=[placed_run(2, 450, release=since)[0]],
         running_tasks=lambda _: {},
     )
     found = Demand([first, later]).after([first], {}, scene)
-    assert found.counting == {1: Counted(counts_since, 1, "pa")}
+    assert found.counting() == {1: Counted(counts_since, 1, "pa")}
     put_off = KeptBack(job_id=1, counts_since=500, kept_since=None)
     assert found.news == ([put_off] if counts_since == 500 else [])
 

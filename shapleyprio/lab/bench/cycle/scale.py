@@ -38,9 +38,9 @@ CHANGES = 80
 """In each cycle so many jobs start, as many end, and as many are submitted."""
 
 MOST_WRITES = 10_000
-FIRST_SECONDS_BELOW = 15.0
-STEADY_SECONDS_BELOW = 1.5
-MEGABYTES_BELOW = 400.0
+FIRST_SECONDS_BELOW = 10.0
+STEADY_SECONDS_BELOW = 1.0
+MEGABYTES_BELOW = 300.0
 
 
 def scale(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
