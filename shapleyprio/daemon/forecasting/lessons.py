@@ -52,7 +52,8 @@ class Lessons:
         for run in sorted(news, key=lambda run: run.behind or 0):
             length = (run.behind or run.begin) - run.begin
             if length > 0:
-                self.predictor.learn(self.user(run.user), limit_of(run.limit), length)
+                user, limit = self.user(run.user), limit_of(run.limit)
+                self.predictor.learn(user, limit, run.processors, length)
 
     def user(self, name: str) -> int:
         """Returns the code of a user in an account."""

@@ -85,9 +85,8 @@ class ReleasedJobs:
         found = self.jobs.at(np.arange(first, last))
         lengths, unknown = found.processing_time, found.processing_time == UNKNOWN
         if unknown.any():
-            user, limit = found.user[unknown], found.limit[unknown]
-            elapsed = np.zeros(len(user), dtype=np.int64)
-            lengths[unknown] = predictor.draw(user, limit, elapsed, 1, random)[0]
+            asked = (found.user[unknown], found.limit[unknown], found.processors[unknown])
+            lengths[unknown] = predictor.draw(*asked, 0 * asked[0], 1, random)[0]
         return found._replace(release=found.release + shift, processing_time=lengths)
 
 

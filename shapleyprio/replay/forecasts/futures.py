@@ -185,7 +185,10 @@ def play(
     Returns:
         int64[futures, jobs of the present], when each starts; NEVER if not within four weeks.
     """
-    lengths = predictor.draw(present.user, present.jobs.limit, present.elapsed, futures, random)
+    jobs = present.jobs
+    lengths = predictor.draw(
+        present.user, jobs.limit, jobs.processors, present.elapsed, futures, random
+    )
     found, days = [], 1
     for one, seed in zip(lengths, random.integers(2**62, size=futures).tolist(), strict=True):
         while True:

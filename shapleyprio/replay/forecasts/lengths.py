@@ -3,53 +3,75 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.coalitions.game import Ints
-from shapleyprio.replay.coalitions.predictors import DEFAULT_SECONDS, Combined, plausible
+from shapleyprio.replay.coalitions.predictors import DEFAULT_SECONDS, plausible
 from shapleyprio.replay.workloads.log import UNKNOWN
 
 Floats = NDArray[np.float64]
 
+PAST = 20
+"""Recent jobs of a user from which lengths are drawn, of each kind."""
+
+FADING = 0.9
+"""What each of them counts for, compared with the next one."""
+
+ENOUGH = 3
+"""Jobs of a kind that are enough not to look at those of a wider kind."""
+
+MOST_RUNNING = 5
+"""Jobs of a kind that have not ended but count, those that have run longest."""
+
 OTHERS = 3
-"""Survivors of anybody's jobs that count beside those of the user's when lengths are drawn."""
+"""So many of the last of a user's jobs count as much as all survivors of anybody's together."""
 
 PAST_OF_ANYBODY = 100
-"""Recent jobs of anybody from which lengths are drawn where a user has too few."""
+"""Recent jobs of anybody from which lengths are drawn, too."""
 
-_ANY_LIMIT = UNKNOWN - 1
+Kind = tuple[int, ...]
 
 
-class Lengths(Combined):
-    """Predicts processing times, and draws them, from the same survivors."""
+class Lengths:
+    """Draws processing times. It learns of jobs in the order in which they ended."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._anybody: dict[int, deque[int]] = {}
+        self._past: dict[Kind, deque[int]] = {}
 
-    def learn(self, user: int, limit: int, processing_time: int) -> None:
-        """Takes in a job that has ended, see `Predictor`."""
-        super().learn(user, limit, processing_time)
-        for asked in (limit, _ANY_LIMIT):
-            others = self._anybody.setdefault(asked, deque(maxlen=PAST_OF_ANYBODY))
-            others.append(processing_time)
+    def learn(self, user: int, limit: int, processors: int, processing_time: int) -> None:
+        """Takes in a job that has ended; user and limit are UNKNOWN if they are unknown."""
+        for kinds, most in (
+            (_kinds(user, limit, processors), PAST),
+            (_kinds_of_anybody(limit), PAST_OF_ANYBODY),
+        ):
+            for kind in kinds:
+                self._past.setdefault(kind, deque(maxlen=most)).append(processing_time)
 
     def draw(
-        self, user: Ints, limit: Ints, elapsed: Ints, times: int, random: np.random.Generator
+        self,
+        user: Ints,
+        limit: Ints,
+        processors: Ints,
+        elapsed: Ints,
+        times: int,
+        random: np.random.Generator,
     ) -> Ints:
         """Draws processing times, each longer than what has elapsed.
 
-        They are those of survivors as in `predict`; of the user's jobs, else of anybody's with the
-        same limit, else of anybody's. Who submits many jobs submits many that last as long: in one
-        draw all jobs of a user stand at the same place among their survivors.
+        They are those of the user's jobs that lasted longer: with the same limit and processors,
+        else with the same limit, else of any; the later they ended, the likelier; and of some of
+        anybody's. Jobs that run longer already are taken in as what they are, of a length that is
+        not known yet: those that ended alone would be too short. Who submits many jobs submits many
+        that last as long: in one draw all jobs of a user stand at the same place among lengths.
 
         Args:
-            user: as for `predict`.
-            limit: likewise.
-            elapsed: likewise.
+            user: int64[n], code of each unfinished job's user, UNKNOWN where not known.
+            limit: int64[n], requested processing time, UNKNOWN where not known.
+            processors: int64[n], that each has or wants.
+            elapsed: int64[n], seconds each has run; 0 if it has not started.
             times: how many draws of all of them.
             random: to draw with.
 
@@ -60,44 +82,104 @@ class Lengths(Combined):
             return np.empty((times, 0), dtype=np.int64)
         _, whose = np.unique(user, return_inverse=True)
         place = random.random((times, whose.max() + 1))[:, whose.reshape(-1)]
-        rows, kind = np.unique(np.stack((user, limit, elapsed)), axis=1, return_inverse=True)
-        kind = kind.reshape(-1)
-        order = np.argsort(kind, kind="stable")
-        of_kind = np.split(order, np.cumsum(np.bincount(kind))[:-1])
+        jobs = np.stack((user, limit, processors, elapsed))
+        rows, alike = np.unique(jobs, axis=1, return_inverse=True)
+        alike = alike.reshape(-1)
+        order = np.argsort(alike, kind="stable")
+        of_row = np.split(order, np.cumsum(np.bincount(alike))[:-1])
+        running = _running(jobs[:, elapsed > 0])
         drawn = np.empty((times, len(user)), dtype=np.int64)
-        for row, jobs in zip(rows.T.tolist(), of_kind, strict=True):
-            drawn[:, jobs] = self._drawn_at(place[:, jobs], *row)
+        for row, same in zip(rows.T.tolist(), of_row, strict=True):
+            drawn[:, same] = self._drawn_at(place[:, same], row, running)
         return np.stack([plausible(one, limit, elapsed) for one in drawn])
 
-    def _drawn_at(self, place: Floats, user: int, limit: int, elapsed: int) -> Ints:
-        """Returns the processing times at places among survivors, of the user and of others."""
-        own = (self._durations.get(alike, ()) for alike in ((user, limit), (user,)))
-        others = (self._anybody.get(asked, ()) for asked in (limit, _ANY_LIMIT))
-        alike, alike_others = self._surviving(own, elapsed), self._surviving(others, elapsed)
-        # as if some others were the user's, since what is new cannot be among a user's past
-        places = place * (len(alike) + OTHERS)
-        of_others = _at(alike_others, np.maximum(places - len(alike), 0) / OTHERS, elapsed)
-        if len(alike) == 0:
-            return of_others
-        return np.where(
-            places < len(alike), _at(alike, np.minimum(places / len(alike), 1), elapsed), of_others
-        )
+    def _drawn_at(
+        self, place: Floats, job: Sequence[int], running: Mapping[Kind, list[int]]
+    ) -> Ints:
+        """Returns the processing times at places from 0 to 1 among those that a job may have."""
+        user, limit, processors, elapsed = job
+        own, weights, unended = self._of_user(_kinds(user, limit, processors), elapsed, running)
+        others = self._of_anybody(_kinds_of_anybody(limit), elapsed)
+        if not own and not others and not unended:  # as likely as not it lasts as long again
+            ratio = 1 / np.maximum(1 - place, 0.1)
+            return np.ceil(ratio * max(elapsed, DEFAULT_SECONDS // 2)).astype(np.int64)
+        weights += [OTHERS / len(others) for _ in others]
+        lengths = np.array(own + others, dtype=np.int64)
+        lengths, weight = _with_unended(lengths, np.array(weights), unended)
+        order = np.argsort(lengths, kind="stable")
+        lengths, weight = lengths[order], weight[order]
+        share = np.cumsum(weight) / weight.sum()
+        found: Ints = lengths[np.minimum(np.searchsorted(share, place), len(lengths) - 1)]
+        return found
 
-    def _surviving(self, known: Iterable[Iterable[int]], elapsed: int) -> list[int]:
-        """Returns which are longer, of the first of which that are enough, else of the last."""
+    def _of_user(
+        self, kinds: Iterable[Kind], elapsed: int, running: Mapping[Kind, list[int]]
+    ) -> tuple[list[int], list[float], list[int]]:
+        """Returns lengths, what each counts for, and what has elapsed of jobs that have not ended.
+
+        All are longer than what has elapsed, and of the first kind of which there are enough, else
+        of the last.
+        """
+        lengths, weights, unended = list[int](), list[float](), list[int]()
+        for kind in kinds:
+            past = self._past.get(kind, ())
+            of_kind = [(one, FADING ** (len(past) - n)) for n, one in enumerate(past, start=1)]
+            lengths = [one for one, _ in of_kind if one > elapsed]
+            weights = [weight for one, weight in of_kind if one > elapsed]
+            unended = [one for one in running.get(kind, ()) if one > elapsed]
+            if len(lengths) + len(unended) >= ENOUGH:
+                break
+        return lengths, weights, unended
+
+    def _of_anybody(self, kinds: Iterable[Kind], elapsed: int) -> list[int]:
+        """Returns which are longer, of the first kind with enough of them, else of the last."""
         longer: list[int] = []
-        for seconds in known:
-            longer = [one for one in seconds if one > elapsed]
-            if len(longer) >= self._enough:
+        for kind in kinds:
+            longer = [one for one in self._past.get(kind, ()) if one > elapsed]
+            if len(longer) >= ENOUGH:
                 break
         return longer
 
 
-def _at(survivors: Sequence[int], place: Floats, elapsed: int) -> Ints:
-    """Returns the processing times at places from 0 to 1 among survivors."""
-    if not survivors:  # as likely as not it lasts as long again
-        ratio = 1 / np.maximum(1 - place, 0.1)
-        return np.ceil(ratio * max(elapsed, DEFAULT_SECONDS // 2)).astype(np.int64)
-    ordered = np.sort(np.array(survivors, dtype=np.int64))
-    found: Ints = ordered[np.minimum(place * len(ordered), len(ordered) - 1).astype(np.int64)]
-    return found
+def _with_unended(lengths: Ints, weight: Floats, unended: Sequence[int]) -> tuple[Ints, Floats]:
+    """Lets jobs that have not ended count for as much as the last one that has.
+
+    Each may last as long as any that lasted longer; if none has, twice as long as the longest (the
+    estimate of Kaplan and Meier, as far as there are longer ones).
+
+    Args:
+        lengths: of jobs that have ended.
+        weight: of each.
+        unended: what has elapsed, ascending.
+    """
+    if not unended:
+        return lengths, weight
+    lengths, weight = np.append(lengths, 2 * unended[-1]), np.append(weight, 0.0)
+    for seconds in unended:
+        longer = lengths > seconds
+        known = weight[longer].sum()
+        if known > 0:
+            weight[longer] *= 1 + 1 / known
+        else:
+            weight[-1] += 1
+    return lengths, weight
+
+
+def _kinds(user: int, limit: int, processors: int) -> tuple[Kind, ...]:
+    """Returns of which kinds of a user's jobs one is, the narrowest first."""
+    if user == UNKNOWN:
+        return ()
+    return (user, limit, processors), (user, limit), (user,)
+
+
+def _kinds_of_anybody(limit: int) -> tuple[Kind, ...]:
+    return (UNKNOWN, limit), (UNKNOWN,)
+
+
+def _running(jobs: Ints) -> Mapping[Kind, list[int]]:
+    """Returns what has elapsed of running jobs, by kind, of those that have run longest."""
+    found: dict[Kind, list[int]] = {}
+    for user, limit, processors, elapsed in jobs.T.tolist():
+        for kind in _kinds(user, limit, processors):
+            found.setdefault(kind, []).append(elapsed)
+    return {kind: sorted(elapsed)[-MOST_RUNNING:] for kind, elapsed in found.items()}

@@ -59,19 +59,17 @@ class Observer:
         place[self._jobs.position] = np.arange(len(self._jobs.position))
         self._place = place[workload.position]
         self._learned, self._predictor = 0, Lengths()
-        history = workload.history
-        self._user = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
-        if history is not None:
-            self._user = history.user
-            self._learn(history.past_user, history.past_limit, history.past_processing_time)
+        known = np.flatnonzero(self._jobs.processing_time != UNKNOWN)
+        end = log.start[self._jobs.position[known]] + self._jobs.processing_time[known]
+        self._learn(known[np.argsort(end, kind="stable")])
 
     def at(self, t: int) -> Known:
         """Returns what is known at a moment of the window; it never falls."""
         workload = self._workload
         ended = int(np.searchsorted(self._ends, t, side="right"))
         jobs = self._order[self._learned : ended]
-        self._learn(self._user[jobs], workload.limit[jobs], workload.processing_time[jobs])
         self._jobs.processing_time[self._place[jobs]] = workload.processing_time[jobs]
+        self._learn(self._place[jobs])
         self._learned = max(ended, self._learned)
         known = int(np.searchsorted(self._jobs.release, t, side="right"))
         return Known(
@@ -80,8 +78,10 @@ class Observer:
             predictor=self._predictor,
         )
 
-    def _learn(self, user: Ints, limit: Ints, processing_time: Ints) -> None:
-        for job in zip(user.tolist(), limit.tolist(), processing_time.tolist(), strict=True):
+    def _learn(self, places: Ints) -> None:
+        jobs = self._jobs.at(places)
+        columns = (jobs.user, jobs.limit, jobs.processors, jobs.processing_time)
+        for job in zip(*(column.tolist() for column in columns), strict=True):
             self._predictor.learn(*job)
 
 

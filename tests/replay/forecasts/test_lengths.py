@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,54 +12,94 @@ from hypothesis import strategies as st
 from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.workloads.log import UNKNOWN
 from tests.replay.coalitions.test_predictors import EITHER, USERS
+from tests.replay.strategies import WIDTHS
+
+Asked = tuple[int, int, int, int]
+"""User, limit, processors and what has elapsed."""
 
 
-def drawn(
-    predictor: Lengths, jobs: list[tuple[int, int, int]], *, times: int = 50
-) -> list[list[int]]:
-    user, limit, elapsed = np.array(jobs, dtype=np.int64).reshape(-1, 3).T
-    found = predictor.draw(user, limit, elapsed, times, np.random.default_rng(1))
+def drawn(predictor: Lengths, jobs: list[Asked], *, times: int = 50) -> list[list[int]]:
+    user, limit, processors, elapsed = np.array(jobs, dtype=np.int64).reshape(-1, 4).T
+    random = np.random.default_rng(1)
+    found = predictor.draw(user, limit, processors, elapsed, times, random)
     return [list(map(int, column)) for column in found.T]
 
 
+def share_of(found: list[int], chosen: Container[int]) -> float:
+    return sum(seconds in chosen for seconds in found) / len(found)
+
+
 @given(
-    st.lists(st.tuples(USERS, EITHER, st.integers(1, 10_000)), max_size=8),
-    st.lists(st.tuples(USERS, EITHER, st.integers(0, 20_000)), max_size=6),
+    st.lists(st.tuples(USERS, EITHER, WIDTHS, st.integers(1, 10_000)), max_size=8),
+    st.lists(st.tuples(USERS, EITHER, WIDTHS, st.integers(0, 20_000)), max_size=6),
 )
 def test_every_draw_goes_on_and_ends_within_the_limit_if_that_has_not_passed(
-    past: list[tuple[int, int, int]], jobs: list[tuple[int, int, int]]
+    past: list[Asked], jobs: list[Asked]
 ) -> None:
     predictor = Lengths()
     for job in past:
         predictor.learn(*job)
-    for (_, limit, elapsed), of_job in zip(jobs, drawn(predictor, jobs, times=3), strict=True):
+    for (_, limit, _, elapsed), of_job in zip(jobs, drawn(predictor, jobs, times=3), strict=True):
         assert min(of_job) > elapsed
         assert limit <= elapsed or max(of_job) <= limit
 
 
-def test_most_draws_are_of_the_users_survivors_with_the_same_limit_and_some_of_others() -> None:
+def test_most_draws_are_of_the_users_survivors_of_the_same_kind_and_some_of_others() -> None:
     predictor = Lengths()
     for seconds in range(1, 21):
-        predictor.learn(1, 100, seconds)
-        predictor.learn(1, 50, 40)
-        predictor.learn(2, 100, 90)
-    (found,) = drawn(predictor, [(1, 100, 10)], times=2000)
-    own = [seconds for seconds in found if 10 < seconds <= 20]
-    assert set(own) == set(range(11, 21))
-    assert {seconds for seconds in found if seconds not in own} <= {*range(11, 21), 90}
-    assert 10 / 13 <= len(own) / len(found) < 1
+        predictor.learn(1, 100, 4, seconds)
+        predictor.learn(1, 100, 2, 30)  # another kind: other processors
+        predictor.learn(1, 50, 4, 40)  # and another limit
+        predictor.learn(2, 100, 4, 90)
+    (found,) = drawn(predictor, [(1, 100, 4, 10)], times=2000)
+    assert set(found) >= {*range(11, 21), 90}
+    assert set(found) <= {*range(11, 21), 30, 90}
+    assert 0.65 < share_of(found, range(11, 21)) < 0.85
+    assert share_of(found, range(16, 21)) > 1.4 * share_of(found, range(11, 16))  # fading
+
+
+@pytest.mark.parametrize(("processors", "limit", "expected"), [(4, 100, 5), (8, 100, 6), (8, 9, 7)])
+def test_a_wider_kind_counts_where_there_are_too_few_of_the_narrower(
+    processors: int, limit: int, expected: int
+) -> None:
+    predictor = Lengths()
+    for job in [(4, 100, 5)] * 10 + [(2, 100, 6)] * 20 + [(2, 50, 7)] * 20:
+        of_width, of_limit, seconds = job
+        predictor.learn(1, of_limit, of_width, seconds)
+    (found,) = drawn(predictor, [(1, limit, processors, 0)], times=200)
+    assert sorted(found)[100] == expected
 
 
 def test_in_one_draw_the_jobs_of_a_user_last_as_long_and_those_of_another_do_not() -> None:
     predictor = Lengths()
     for seconds in range(1, 21):
         for user in (1, 2):
-            predictor.learn(user, 100, 4 * seconds)
-    one, same, other = drawn(predictor, [(1, 100, 0), (1, 100, 0), (2, 100, 0)])
+            predictor.learn(user, 100, 1, 4 * seconds)
+    one, same, other = drawn(predictor, [(1, 100, 1, 0), (1, 100, 1, 0), (2, 100, 1, 0)])
     assert one == same
     assert one != other
 
 
+def test_jobs_that_run_longer_than_those_that_ended_make_longer_ones_likely() -> None:
+    predictor = Lengths()
+    for seconds in [10] * 19 + [5000]:
+        predictor.learn(1, UNKNOWN, 1, seconds)
+    waiting, running = (1, UNKNOWN, 1, 0), (1, UNKNOWN, 1, 1000)
+    (before,) = drawn(predictor, [waiting], times=2000)
+    found = drawn(predictor, [waiting, running, running, running], times=2000)[0]
+    assert share_of(before, {5000}) < 0.15
+    assert 0.2 < share_of(found, {5000}) < 0.35
+    assert {10, 5000} == set(found)
+
+
+def test_where_none_has_lasted_longer_twice_the_longest_is_likely() -> None:
+    predictor = Lengths()
+    for _ in range(3):
+        predictor.learn(1, UNKNOWN, 1, 10)
+    found = drawn(predictor, [(1, UNKNOWN, 1, 0), (1, UNKNOWN, 1, 40), (1, UNKNOWN, 1, 50)])[0]
+    assert set(found) == {10, 100}
+
+
 def test_of_whom_nothing_is_known_half_last_as_long_again() -> None:
-    (found,) = drawn(Lengths(), [(UNKNOWN, UNKNOWN, 10_000)], times=2000)
+    (found,) = drawn(Lengths(), [(UNKNOWN, UNKNOWN, 1, 10_000)], times=2000)
     assert sorted(found)[1000] == pytest.approx(20_000, rel=0.1)
