@@ -201,13 +201,13 @@ def experiment() -> Page:
 
 
 def test_a_picture_of_each_chart_and_choice(tmp_path: Path) -> None:
-    whole = page_in(tmp_path, "fcfs", "ref:flow-time")
+    whole = page_in(tmp_path, "fcfs", "fairshare:7d")
     kept = [one for one in whole.sections if one.chart and one.chart.name in {"lending", "waits"}]
     page = replace(whole, sections=[*experiment().sections, *kept])
     files = write_pictures(page, tmp_path / "new" / "pictures")
     assert [file.stem for file in files] == [
         "unfairness",
-        *("lending-fcfs", "lending-ref-flow-time", "waits-fcfs", "waits-ref-flow-time"),
+        *("lending-fcfs", "lending-fairshare-7d", "waits-fcfs", "waits-fairshare-7d"),
     ]
     assert all(file.read_bytes().startswith(PNG) for file in files)
     assert len({file.read_bytes() for file in files}) == len(files)

@@ -144,7 +144,7 @@ def test_utilization_over_time_adds_up_to_the_whole(workload: Workload) -> None:
 
 
 def test_percentiles_of_waits_are_those_of_sorted_copies(tmp_path: Path) -> None:
-    workload = workload_in(log_in(tmp_path), length=400)
+    workload = replace(workload_in(log_in(tmp_path), length=400), wide="expand")
     schedule = run_policy(workload, "fcfs")
     assert int(schedule.copies.sum()) == int(workload.processors.sum())
     for u, (median, longest) in enumerate(
