@@ -109,7 +109,7 @@ def test_all_parts_are_measured() -> None:
 def test_large_clusters_are_measured_by_what_the_commands_print() -> None:
     first, later, memory = measure("scale")
     assert [row["unit"] for row in (first, later, memory)] == ["s", "s", "MB"]
-    assert [row["below"] for row in (first, later, memory)] == [15.0, 1.5, 400.0]
+    assert [row["below"] for row in (first, later, memory)] == [10.0, 1.0, 300.0]
     assert [row["runs"] for row in (first, later, memory)] == [1, 2, 1]
     assert min(row["value"] for row in (first, later, memory)) > 0
 
