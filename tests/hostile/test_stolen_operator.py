@@ -42,11 +42,21 @@ def where_of(account: str) -> tuple[str, str]:
     return f"account={account}", f"cluster={CLUSTER}"
 
 
+def fill(slurm: PrivateSlurm) -> None:
+    """Lets a job of beta run, so that those that come then wait."""
+    job = str(slurm.submit("beta", 3000, processors=6))
+
+    def runs() -> bool:
+        return slurm.run("squeue", "-h", "-o", "%T", "-j", job).strip() == "RUNNING"
+
+    slurm.wait_until(runs, real_seconds=60, what="a job to run")
+
+
 def test_use_the_right_of_a_coordinator(slurm: PrivateSlurm) -> None:
     def may(*words: str) -> bool:
         return as_user(COORDINATOR, slurm.environment, *words).returncode == 0
 
-    slurm.submit("beta", 3000, processors=6)
+    fill(slurm)
     ours, theirs = (str(slurm.submit(name, 3000, processors=6)) for name in ("alpha", "beta"))
     change, modify = ("scontrol", "update"), ("sacctmgr", "-i", "modify")
     for job in (ours, theirs):
@@ -74,7 +84,7 @@ def test_use_the_right_of_an_operator(slurm: PrivateSlurm) -> None:
     def may(*words: str) -> bool:
         return as_user(DAEMON, slurm.environment, *words).returncode == 0
 
-    slurm.submit("beta", 3000, processors=6)
+    fill(slurm)
     job = str(slurm.submit("beta", 3000, processors=6))
     for change in ("SiteFactor=7", "TimeLimit=1", "Account=alpha", "Priority=9"):
         assert may("scontrol", "update", f"JobId={job}", change)

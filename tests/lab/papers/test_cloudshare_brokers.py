@@ -92,6 +92,7 @@ def workload(owned: Sequence[int], jobs: Sequence[Job]) -> Workload:
         limit=unknown,
         start=unknown,
         position=np.arange(count, dtype=np.int64),
+        wide="expand",
     )
 
 
