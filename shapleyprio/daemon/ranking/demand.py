@@ -194,11 +194,17 @@ class Demand:
         newest: dict[str, int] = {}
         for (organization, _), (_, latest) in queues.items():
             newest[organization] = max(newest.get(organization, 0), latest[-1])
+        latest_at: dict[tuple[str, str], int] = {}
         for job in jobs if queues else ():
-            organization = scene.organization_of(job.account, job.partition)
+            place = job.account, job.partition
+            latest_start = latest_at.get(place)
+            if latest_start is None:
+                latest_start = newest.get(scene.organization_of(*place), 0)
+                latest_at[place] = latest_start
             since = later.get(job.job_id) or job.eligible or 0
-            if newest.get(organization, 0) <= since:
+            if latest_start <= since:
                 continue  # none that started could have done so later
+            organization = scene.organization_of(*place)
             own = scene.own_priority(job)
             for room in scene.rooms.of(job.partition):
                 falling, latest = queues.get((organization, room), ((), ()))
@@ -238,17 +244,17 @@ class Demand:
 def _by_place(
     jobs: Iterable[PendingJob], later: Mapping[int, int], tasks_of: Mapping[int, int]
 ) -> dict[tuple[str, str], CountingJobs]:
-    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    found: dict[tuple[str, str], list[int]] = {}
     for job in jobs:
         if tasks := tasks_of.get(job.job_id, job.tasks):
             since = later.get(job.job_id) or job.eligible or 0
             place = job.account, job.partition
-            number, processors, first = found.get(place, (0, 0, since))
-            found[place] = (
-                number + 1,
-                processors + tasks * job.processors,
-                since if since < first else first,
-            )
+            if (counts := found.get(place)) is None:
+                counts = found[place] = [0, 0, since]
+            counts[0] += 1
+            counts[1] += tasks * job.processors
+            if since < counts[2]:
+                counts[2] = since
     return {place: CountingJobs(*counts) for place, counts in found.items()}
 
 

@@ -8,7 +8,7 @@ from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.command_line.config import ping
 from shapleyprio.slurm.port import SlurmRefusedError
-from shapleyprio.slurm.text.queue import value_line
+from shapleyprio.slurm.text.queue import values_in
 
 SPRIO = ("-h", "--local", "-o")
 SQUEUE = ("-h", "-a", "--local", "--array", "-t", "PD", "-o")
@@ -58,15 +58,7 @@ class CommandLineValues:
     ) -> dict[int, int | None]:
         if len(job_ids) <= MOST_NAMED[program]:
             options = (*options, "-j", ",".join(map(str, sorted(job_ids))))
-        names = set(map(str, job_ids))  # of all lines that are printed, few are asked for
-        lines = [
-            line
-            for text in self._texts(program, options)
-            for line in text.split("\n")
-            if line.lstrip().partition(" ")[0] in names
-        ]
-        read = map(value_line, lines)
-        return {found[0]: found[1] for found in read if found is not None}
+        return values_in(self._texts(program, options), job_ids)
 
     def _texts(self, program: str, options: tuple[str, ...]) -> Iterator[str]:
         try:

@@ -40,6 +40,9 @@ _PLAIN_FACTORS = re.compile(
 )
 """Lines of which every number is within its bounds."""
 
+_PLAIN_VALUES = re.compile(r"(?: *+[1-9][0-9]{0,8} ++-?[0-9]{1,9}(?:\n|\Z))*+")
+"""Likewise, of two numbers."""
+
 _LABEL = re.compile(
     r"(?P<base>[0-9]{1,10})"
     r"(?:_[0-9]{1,7}|_\[(?P<tasks>[0-9,:\-]+)(?:%(?P<at_once>[0-9]{1,9}))?\]|\+[0-9]{1,5})?"
@@ -119,6 +122,29 @@ def value_line(line: str) -> tuple[int, int | None] | None:
     if len(numbers) not in {1, 2}:
         return None
     return numbers[0], numbers[1] if len(numbers) == 2 else None
+
+
+def values_in(texts: Iterable[str], job_ids: Collection[int]) -> dict[int, int | None]:
+    r"""Reads the values at some jobs from lines of two numbers, or one: job id -> value.
+
+    Args:
+        texts: each some whole lines.
+        job_ids: of the lines that are printed, perhaps few.
+
+    >>> values_in(["   33 -5\n34 0\n", "35\nUnable to find jobs"], {33, 35, 36})
+    {33: -5, 35: None}
+    """
+    names = set(map(str, job_ids))
+    found: dict[int, int | None] = {}
+    for text in texts:
+        if _PLAIN_VALUES.fullmatch(text):  # many lines at once are read far sooner
+            words = text.split()
+            shown = dict(zip(words[::2], words[1::2], strict=True))
+            found.update((int(name), int(shown[name])) for name in names & shown.keys())
+            continue
+        lines = (line for line in text.split("\n") if line.lstrip().partition(" ")[0] in names)
+        found.update(read for read in map(value_line, lines) if read is not None)
+    return found
 
 
 def target_of(label: str) -> str:

@@ -108,7 +108,12 @@ class WaitingRecords:
         records = self._records
         for lines, between in plain_lines(texts, delimiter):
             known = self.known if between == SEPARATOR else {}
-            found = map(known.get, map(hash, lines))
+            found = list(map(known.get, map(hash, lines)))
+            if all(found):  # nearly always, and far sooner done for many lines at once
+                same = {one.number: one for one in found if one is not None}
+                if len(same) == len(found) and records.keys().isdisjoint(same):
+                    records.update(same)
+                    continue
             for line, same_as in zip(lines, found, strict=True):
                 if same_as is not None and same_as.number not in records:
                     records[same_as.number] = same_as
