@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from threading import RLock
 from typing import Protocol, Self, TypeVar
 
 import structlog
@@ -272,6 +273,10 @@ class Store:
         self._engine = engine
         self._name = called or name_of(engine)
         self._secrets = secrets_of(engine.url)
+        # writers of SQLite wait by asking again and again, which no clock must cut short here
+        self._turn: AbstractContextManager[object] = (
+            RLock() if engine.dialect.name == "sqlite" else nullcontext()
+        )
 
     @classmethod
     def open(
@@ -394,7 +399,8 @@ class Store:
     @contextmanager
     def _begin(self, *, reading: bool = False) -> Iterator[Connection]:
         """Begins and ends every transaction, and gives errors their names, in this one place."""
-        with store_errors(self._name, self._secrets), connected(self._engine) as plain:
+        turn = nullcontext() if reading else self._turn
+        with turn, store_errors(self._name, self._secrets), connected(self._engine) as plain:
             connection = for_reading(plain) if reading else plain
             with connection.begin():
                 yield connection

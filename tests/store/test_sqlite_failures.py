@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,6 +62,20 @@ def test_a_locked_store_is_busy_and_works_again_afterwards(
         with impatient.cluster("c").transaction() as rows:
             rows.ledger.save_watermark(watermark())
     other.close()
+
+
+def test_threads_of_a_store_wait_for_each_other_however_long(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shapleyprio.store.engine.BUSY_SECONDS", 0.05)
+    with Store.open(url, create=True) as store, ThreadPoolExecutor(1) as thread:
+        with store.cluster("c").transaction() as rows:
+            rows.ledger.save_watermark(watermark())
+            other = thread.submit(
+                store.cluster("c").transact, lambda later: later.ledger.watermark()
+            )
+            assert wait([other], 0.5).not_done
+        assert other.result(60) == watermark()
 
 
 def test_a_full_store_keeps_what_it_had(store: Store) -> None:
