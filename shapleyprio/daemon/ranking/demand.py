@@ -194,17 +194,16 @@ class Demand:
         newest: dict[str, int] = {}
         for (organization, _), (_, latest) in queues.items():
             newest[organization] = max(newest.get(organization, 0), latest[-1])
-        latest_at: dict[tuple[str, str], int] = {}
+        places: dict[tuple[str, str], tuple[str, int]] = {}
         for job in jobs if queues else ():
             place = job.account, job.partition
-            latest_start = latest_at.get(place)
-            if latest_start is None:
-                latest_start = newest.get(scene.organization_of(*place), 0)
-                latest_at[place] = latest_start
+            if (known := places.get(place)) is None:
+                organization = scene.organization_of(*place)
+                known = places[place] = organization, newest.get(organization, 0)
+            organization, latest_start = known
             since = later.get(job.job_id) or job.eligible or 0
             if latest_start <= since:
                 continue  # none that started could have done so later
-            organization = scene.organization_of(*place)
             own = scene.own_priority(job)
             for room in scene.rooms.of(job.partition):
                 falling, latest = queues.get((organization, room), ((), ()))
