@@ -72,14 +72,22 @@ def moment_of(
     before = request.t - 1
     base = min([before, *(run.begin for run in running)])
     t = before - base
-    capacity = _capacity(request, running)
+    on_nodes = [(run, nodes) for run in running if (nodes := _held(request, run))]
+    capacity = _capacity(request, on_nodes)
     place_of = _places(capacity)
-    found = _Rows(request, code, lessons, base, t)
+    found = _Rows(request, lessons, place_of, base, t)
+    nobody, sizes = code.get(NOBODY, 0), _sizes(capacity)
+    at_work_for: list[list[_HeldNodes]] = [[] for _ in code]
+    for run, nodes in on_nodes:
+        at_work_for[code.get(run.organization, nobody)].append((run, nodes))
+    waiting: dict[str, list[WaitingJob]] = {}
+    for one in request.waiting:
+        waiting.setdefault(one.organization, []).append(one)
     for u, name in enumerate(code):
-        found.add_running(u, running, place_of)
+        found.add_running(u, at_work_for[u])
         if competitors[u].score is None:
-            found.add_unknown(u, running)
-        found.add_waiting(u, name, capacity, place_of, most)
+            found.add_unknown(u, on_nodes)
+        found.add_waiting(u, waiting.get(name, ()), sizes, most)
     table = np.array(found.rows, dtype=np.int64).reshape(-1, 7)
     organization, release, processors, limit, user, start, partition = table.T.copy()
     job, owner, held, bay = np.array(found.pieces, dtype=np.int64).reshape(-1, 4).T.copy()
@@ -149,6 +157,10 @@ def with_small_jobs(request: ForecastRequest) -> ForecastRequest:
     return replace(request, waiting=(*request.waiting, *small))
 
 
+_HeldNodes = tuple[PastRun, dict[str, int]]
+"""A run and node -> processors that it holds there."""
+
+
 def _held(request: ForecastRequest, run: PastRun) -> dict[str, int]:
     """Returns what a run holds on nodes that are known; nothing if it is known to have ended."""
     held = {name: count for name, count in run.nodes.items() if name in request.nodes}
@@ -156,17 +168,30 @@ def _held(request: ForecastRequest, run: PastRun) -> dict[str, int]:
     return {} if has_ended else held
 
 
-def _capacity(request: ForecastRequest, running: Iterable[PastRun]) -> KnownCapacity:
+def _capacity(request: ForecastRequest, held: Iterable[_HeldNodes]) -> KnownCapacity:
     """Returns who brings how many processors to which bays, at least those that are at work."""
     bays = request.bays or ((),)
     owned, busy = np.zeros((2, 1, len(bays), len(request.competitors)), dtype=np.int64)
     for node in request.nodes.values():
         owned[0, node.bay, node.owner] += node.processors
-    for run in running:
-        for name, count in _held(request, run).items():
+    for _, nodes in held:
+        for name, count in nodes.items():
             node = request.nodes[name]
             busy[0, node.bay, node.owner] += count
     return KnownCapacity(bays=bays, since=np.array([request.t]), owned=np.maximum(owned, busy))
+
+
+def _sizes(capacity: KnownCapacity) -> Sequence[int]:
+    """Returns how many processors each partition has."""
+    of_bays = capacity.owned[0].sum(axis=1).tolist()
+    return [
+        sum(
+            count
+            for names, count in zip(capacity.bays, of_bays, strict=True)
+            if partition in (ANY, *names)
+        )
+        for partition in capacity.partitions
+    ]
 
 
 def _places(capacity: KnownCapacity) -> Callable[[str], int]:
@@ -187,52 +212,51 @@ class _Rows:
     """Collects the jobs of a present, by organization, and which processors those that run hold."""
 
     def __init__(
-        self, request: ForecastRequest, code: dict[str, int], lessons: Lessons, base: int, t: int
+        self,
+        request: ForecastRequest,
+        lessons: Lessons,
+        place_of: Callable[[str], int],
+        base: int,
+        t: int,
     ) -> None:
-        self._request = request
-        self._code = code
+        self._nodes = request.nodes
         self._lessons = lessons
+        self._place_of = place_of
         self._base = base
         self._t = t
-        self._nobody = code.get(NOBODY, 0)
         self.rows: list[tuple[int, ...]] = []
         self.first: dict[int, WaitingJob] = {}
         self.pieces: list[tuple[int, ...]] = []
 
-    def add_running(
-        self, u: int, running: Iterable[PastRun], place_of: Callable[[str], int]
-    ) -> None:
+    def add_running(self, u: int, held: Iterable[_HeldNodes]) -> None:
         """Adds what runs of an organization, on nodes that are known."""
-        nodes, t = self._request.nodes, self._t
-        for run in running:
-            held = _held(self._request, run)
-            if self._code.get(run.organization, self._nobody) != u or not held:
-                continue
+        nodes, t = self._nodes, self._t
+        for run, of_run in held:
             self.pieces += [
                 (len(self.rows), nodes[name].owner, count, nodes[name].bay)
-                for name, count in held.items()
+                for name, count in of_run.items()
             ]
             begin = min(run.begin - self._base, t)
             release = max(min(run.release - self._base, begin), 0)
-            user, place = self._lessons.user(run.user), max(place_of(run.partition), 0)
+            user, place = self._lessons.user(run.user), max(self._place_of(run.partition), 0)
             limit = limit_of(run.limit)
-            self.rows.append((u, release, sum(held.values()), limit, user, begin, place))
+            self.rows.append((u, release, sum(of_run.values()), limit, user, begin, place))
 
-    def add_unknown(self, u: int, running: Iterable[PastRun]) -> None:
+    def add_unknown(self, u: int, held: Iterable[_HeldNodes]) -> None:
         """Adds a job that holds what no run is known to: accounting hears of starts later."""
-        held: dict[str, int] = {}
-        for run in running:
-            for name, count in _held(self._request, run).items():
-                held[name] = held.get(name, 0) + count
+        known: dict[str, int] = {}
+        for _, of_run in held:
+            for name, count in of_run.items():
+                known[name] = known.get(name, 0) + count
         pieces = [
             (
                 len(self.rows),
                 node.owner,
-                min(node.busy, node.processors) - held.get(name, 0),
+                min(node.busy, node.processors) - known.get(name, 0),
                 node.bay,
             )
-            for name, node in self._request.nodes.items()
-            if min(node.busy, node.processors) > held.get(name, 0)
+            for name, node in self._nodes.items()
+            if min(node.busy, node.processors) > known.get(name, 0)
         ]
         if pieces:
             self.pieces += pieces
@@ -240,28 +264,14 @@ class _Rows:
             self.rows.append((u, self._t, processors, UNKNOWN, UNKNOWN, self._t, 0))
 
     def add_waiting(
-        self,
-        u: int,
-        name: str,
-        capacity: KnownCapacity,
-        place_of: Callable[[str], int],
-        most: int | None,
+        self, u: int, waiting: Iterable[WaitingJob], sizes: Sequence[int], most: int | None
     ) -> None:
         """Adds what waits of an organization and fits into its partition."""
-        of_bays = capacity.owned[0].sum(axis=1).tolist()
-        sizes = [
-            sum(
-                count
-                for names, count in zip(capacity.bays, of_bays, strict=True)
-                if partition in (ANY, *names)
-            )
-            for partition in capacity.partitions
-        ]
         left = UNBOUNDED if most is None else most
-        for job in self._request.waiting:
-            if job.organization != name or left <= 0 or job.tasks <= 0:
+        for job in waiting:
+            if left <= 0 or job.tasks <= 0:
                 continue
-            each, place = job.processors // job.tasks, place_of(job.partition)
+            each, place = job.processors // job.tasks, self._place_of(job.partition)
             if place == NOWHERE or not 0 < each <= sizes[place]:
                 continue
             self.first[len(self.rows)] = job
