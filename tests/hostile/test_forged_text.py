@@ -103,7 +103,7 @@ def test_forge_a_record_of_accounting(texts: list[tuple[str, str]]) -> None:
 
     def fields(number: int, account: str, user: str) -> tuple[object, ...]:
         head = (number, number, account, user, "all", 1_800_000_000, 1_800_000_100)
-        tail = (60, "00:00:00", "COMPLETED", 4, "cpu=4", "a1", 1_800_000_000, 90)
+        tail = ("00:00:00", "COMPLETED", 4, "cpu=4", "a1", 1_800_000_000, 90, 60)
         return (*head, 1_800_000_160, *tail)
 
     delimiter = new_delimiter()

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, compress
 from math import inf
 from typing import NamedTuple
 
@@ -143,6 +143,7 @@ class Demand:
             scene: what else decides.
         """
         jobs: list[PendingJob] = []
+        at: defaultdict[tuple[str, str], list[PendingJob]] = defaultdict(list)
         later: dict[int, int] = {}
         news: dict[int, KeptBack] = {}
         width = scene.rooms.width
@@ -158,6 +159,7 @@ class Demand:
                     )
                 continue
             jobs.append(job)
+            at[job.account, job.partition].append(job)
             if row is None:
                 continue
             if row.kept_since is None:
@@ -165,11 +167,11 @@ class Demand:
             else:
                 later[job.job_id] = scene.t
                 news[job.job_id] = _restarted(job.job_id, scene.t)
-        for job_id in self._passed_over(jobs, later, scene):
+        for job_id in self._passed_over(at, later, scene):
             later[job_id] = scene.t
             news[job_id] = _restarted(job_id, scene.t)
         tasks = _tasks_of_throttled(jobs, scene)
-        places = _by_place(jobs, later, tasks)
+        places = _counting(at, later, tasks)
         return Demand(pending, jobs, later, tasks, places, list(news.values()), scene.rooms)
 
     def counting(self) -> dict[int, Counted]:
@@ -184,33 +186,30 @@ class Demand:
         }
 
     def _passed_over(
-        self, jobs: Iterable[PendingJob], later: Mapping[int, int], scene: Scene
+        self,
+        at: Mapping[tuple[str, str], Sequence[PendingJob]],
+        later: Mapping[int, int],
+        scene: Scene,
     ) -> Iterator[int]:
         """Yields jobs behind which their own organization puts one that started before them.
 
         A job of lower priority that starts before them is backfilled, and delays no other.
         """
         queues = self._started_by_priority(scene)
-        newest: dict[str, int] = {}
-        for (organization, _), (_, latest) in queues.items():
-            newest[organization] = max(newest.get(organization, 0), latest[-1])
-        places: dict[tuple[str, str], tuple[str, int]] = {}
-        for job in jobs if queues else ():
-            place = job.account, job.partition
-            if (known := places.get(place)) is None:
-                organization = scene.organization_of(*place)
-                known = places[place] = organization, newest.get(organization, 0)
-            organization, latest_start = known
-            since = later.get(job.job_id) or job.eligible or 0
-            if latest_start <= since:
-                continue  # none that started could have done so later
-            own = scene.own_priority(job)
-            for room in scene.rooms.of(job.partition):
-                falling, latest = queues.get((organization, room), ((), ()))
-                higher = bisect_left(falling, -own)
-                if higher and latest[higher - 1] > since:
-                    yield job.job_id
-                    break
+        for (account, names), jobs in at.items() if queues else ():
+            organization = scene.organization_of(account, names)
+            here = [queues.get((organization, room), ((), ())) for room in scene.rooms.of(names)]
+            newest = max((latest[-1] for _, latest in here if latest), default=0)
+            for job in jobs:
+                since = later.get(job.job_id) or job.eligible or 0
+                if newest <= since:
+                    continue  # none that started could have done so later
+                own = scene.own_priority(job)
+                for falling, latest in here:
+                    higher = bisect_left(falling, -own)
+                    if higher and latest[higher - 1] > since:
+                        yield job.job_id
+                        break
 
     def _started_by_priority(
         self, scene: Scene
@@ -240,21 +239,22 @@ class Demand:
         }
 
 
-def _by_place(
-    jobs: Iterable[PendingJob], later: Mapping[int, int], tasks_of: Mapping[int, int]
+def _counting(
+    at: Mapping[tuple[str, str], Sequence[PendingJob]],
+    later: Mapping[int, int],
+    tasks_of: Mapping[int, int],
 ) -> dict[tuple[str, str], CountingJobs]:
-    found: dict[tuple[str, str], list[int]] = {}
-    for job in jobs:
-        if tasks := tasks_of.get(job.job_id, job.tasks):
-            since = later.get(job.job_id) or job.eligible or 0
-            place = job.account, job.partition
-            if (counts := found.get(place)) is None:
-                counts = found[place] = [0, 0, since]
-            counts[0] += 1
-            counts[1] += tasks * job.processors
-            if since < counts[2]:
-                counts[2] = since
-    return {place: CountingJobs(*counts) for place, counts in found.items()}
+    found: dict[tuple[str, str], CountingJobs] = {}
+    for place, jobs in at.items():
+        tasks = [tasks_of.get(job.job_id, job.tasks) for job in jobs]
+        counting = list(compress(jobs, tasks))
+        if counting:
+            found[place] = CountingJobs(
+                len(counting),
+                sum(number * job.processors for number, job in zip(tasks, jobs, strict=True)),
+                min(later.get(job.job_id) or job.eligible or 0 for job in counting),
+            )
+    return found
 
 
 def _restarted(job_id: int, t: int) -> KeptBack:

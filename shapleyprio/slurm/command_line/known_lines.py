@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.forgetting import FORGOTTEN_FROM, forget_others
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
+from shapleyprio.slurm.text.accounting import accounting_line
 from shapleyprio.slurm.text.values import SEPARATOR, plain_lines
 
-ELAPSED = FIELDS.index("ElapsedRaw")
 PENDING, RUNNING = "PENDING", "RUNNING"
 
 
@@ -82,7 +81,5 @@ def _waits(found: JobRecord | Malformed) -> bool:
 
 
 def _timeless(text: str) -> str:
-    """Returns a line without the seconds that its job has executed."""
-    fields = text.split(SEPARATOR, ELAPSED + 1)
-    del fields[ELAPSED : ELAPSED + 1]
-    return SEPARATOR.join(fields)
+    """Returns a line without its last field, the seconds that its job has executed."""
+    return text[: text.rfind(SEPARATOR, 0, -1)]
