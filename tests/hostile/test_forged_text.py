@@ -102,8 +102,8 @@ def test_forge_a_record_of_accounting(texts: list[tuple[str, str]]) -> None:
     """No record comes out but those there are, each with its own texts."""
 
     def fields(number: int, account: str, user: str) -> tuple[object, ...]:
-        head = (number, number, account, user, "all", 1_800_000_000, 1_800_000_100)
-        tail = ("00:00:00", "COMPLETED", 4, "cpu=4", "a1", 1_800_000_000, 90, 60)
+        head = ("COMPLETED", number, number, account, user, "all", 1_800_000_000, 1_800_000_100)
+        tail = ("00:00:00", 4, "cpu=4", "a1", 1_800_000_000, 90, 60)
         return (*head, 1_800_000_160, *tail)
 
     delimiter = new_delimiter()

@@ -30,8 +30,8 @@ from tests.store.examples import placed_run
 RECORDED = Path(__file__).parent / "recorded" / TESTED_RELEASES[-1]
 UP = "*ping*) echo 'Slurmctld(primary) at vm is UP';;"
 RECORD = (
-    *("8", "8", "org", "ann", "all", "1000000100", "1000000200", "1000000260"),
-    *("00:00:00", "COMPLETED", "6", "cpu=6,node=2", "a2,b1", "1000000100", "90", "60"),
+    *("COMPLETED", "8", "8", "org", "ann", "all", "1000000100", "1000000200", "1000000260"),
+    *("00:00:00", "6", "cpu=6,node=2", "a2,b1", "1000000100", "90", "60"),
 )
 JOB = (
     *("org", "ann", "all", "normal", "10", "-5", "1000000100", "4", "Waits for a|b", "1:00"),

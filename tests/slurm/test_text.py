@@ -104,8 +104,18 @@ def line(**changes: str) -> str:
         zip(
             FIELDS,
             [
-                *("8", "8", "org", "ann", "all", "1000000100", "1000000200", "1000000260"),
-                *("00:00:00", "COMPLETED", "6", "billing=12,cpu=6,gres/gpu=2,mem=16G,node=2"),
+                *(
+                    "COMPLETED",
+                    "8",
+                    "8",
+                    "org",
+                    "ann",
+                    "all",
+                    "1000000100",
+                    "1000000200",
+                    "1000000260",
+                ),
+                *("00:00:00", "6", "billing=12,cpu=6,gres/gpu=2,mem=16G,node=2"),
                 *("a2,b1", "1000000150", "90", "60"),
             ],
             strict=True,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.forgetting import FORGOTTEN_FROM, forget_others
+from shapleyprio.slurm.forgetting import forget_others
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text.accounting import accounting_line
 from shapleyprio.slurm.text.values import SEPARATOR, plain_lines
@@ -29,7 +29,6 @@ class KnownRecords:
         self._weight = weight
         self._weight_of = weight_of
         self._known: dict[int, JobRecord] = {}
-        self._waiting: set[int] = set()
 
     def read(self, texts: Iterable[str], delimiter: str) -> Iterator[JobRecord | Malformed]:
         """Yields what each line says: the same object as before, if the line is the same.
@@ -39,36 +38,25 @@ class KnownRecords:
             delimiter: the text after each field.
         """
         printed: list[JobRecord | Malformed] = []
-        waiting: list[int] = []
-        for lines, between in plain_lines(texts, delimiter):
-            if between != SEPARATOR:
-                found = [accounting_line(lines[0], self._weight, between, self._weight_of)]
-                yield from (one for one in found if not _waits(one))
-                continue
-            found = self._found(lines, waiting)
-            printed += found
-            yield from found
+        others = filter(None, (_of_others(text, f"{PENDING}{delimiter}") for text in texts))
+        for lines, between in plain_lines(others, delimiter):
+            if between == SEPARATOR:
+                found = self._found(lines)
+                printed += found
+                yield from found
+            else:
+                yield accounting_line(lines[0], self._weight, between, self._weight_of)
         forget_others(self._known, printed)
-        if len(self._waiting) > FORGOTTEN_FROM * len(waiting):
-            self._waiting = set(waiting)
 
-    def _found(self, lines: Sequence[str], waiting: list[int]) -> list[JobRecord | Malformed]:
-        """Returns what the lines say; those of jobs that wait go to `waiting`."""
-        known, known_to_wait = self._known, self._waiting
+    def _found(self, lines: Sequence[str]) -> list[JobRecord | Malformed]:
+        known = self._known
         found: list[JobRecord | Malformed] = []
         for line, number in zip(lines, map(hash, lines), strict=True):
-            if number in known_to_wait:
-                waiting.append(number)
-                continue
             record = known.get(number) or known.get(hash(_timeless(line)))
             if record is not None:
                 found.append(record)
                 continue
             new = accounting_line(line, self._weight, SEPARATOR, self._weight_of)
-            if _waits(new):
-                known_to_wait.add(number)
-                waiting.append(number)
-                continue
             if isinstance(new, JobRecord):
                 is_running = new.state == RUNNING and new.nodes
                 known[hash(_timeless(line)) if is_running else number] = new
@@ -76,8 +64,9 @@ class KnownRecords:
         return found
 
 
-def _waits(found: JobRecord | Malformed) -> bool:
-    return isinstance(found, JobRecord) and found.state == PENDING
+def _of_others(text: str, waits: str) -> str:
+    """Returns the lines without those of jobs that wait, which begin with their state."""
+    return "\n".join([line for line in text.split("\n") if not line.startswith(waits)])
 
 
 def _timeless(text: str) -> str:

@@ -24,12 +24,11 @@ from shapleyprio.slurm.text.values import (
 )
 
 FIELDS = (
-    *("JobIDRaw", "JobID", "Account", "User", "Partition", "Submit", "Start", "End"),
-    *("Suspended", "State", "AllocCPUS", "AllocTRES", "NodeList", "Eligible", "TimelimitRaw"),
-    "ElapsedRaw",
+    *("State", "JobIDRaw", "JobID", "Account", "User", "Partition", "Submit", "Start", "End"),
+    *("Suspended", "AllocCPUS", "AllocTRES", "NodeList", "Eligible", "TimelimitRaw", "ElapsedRaw"),
 )
-"""Fields that sacct prints, that which changes while a job runs last; all releases since 22.05 know
-them."""
+"""Fields that sacct prints; all releases since 22.05 know them. The first says whether the rest
+matters, and the last one alone changes while a job runs."""
 
 STEP_FIELDS = ("JobIDRaw", "Submit", "Start", "End")
 """Fields that sacct prints of jobs and their steps."""
@@ -95,8 +94,8 @@ def last_ends(lines: Iterable[str], delimiter: str) -> dict[RunKey, int]:
 
 
 def _record(fields: list[str], weight: str, weight_of: Mapping[str, str]) -> JobRecord:
-    job_id, label, account, user, partition, submit, start_text, end_text = fields[:8]
-    suspended, state_text, cpus, tres_text, node_list, eligible, limit, elapsed_text = fields[8:]
+    state_text, job_id, label, account, user, partition, submit, start_text, end_text = fields[:9]
+    suspended, cpus, tres_text, node_list, eligible, limit, elapsed_text = fields[9:]
     if not label:
         raise UnreadableError("JobID: empty")
     state = _state(state_text)
