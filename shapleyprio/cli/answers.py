@@ -11,6 +11,7 @@ from rich.console import Console
 
 from shapleyprio.cli.common import alone
 from shapleyprio.cli.shown.explanations import sentences_on_job, sentences_on_jobs
+from shapleyprio.cli.shown.prospects import sentences_on_what_if
 from shapleyprio.cli.shown.tables import sentences_on_steering
 from shapleyprio.cli.status import STALE, read_each
 from shapleyprio.config import Config
@@ -24,8 +25,15 @@ from shapleyprio.daemon.answering.explain import (
 )
 from shapleyprio.daemon.answering.explain_facts import JobExplanation, JobsExplanation
 from shapleyprio.daemon.answering.freshness import read_steering
-from shapleyprio.daemon.answering.inquiries import Asker, Inquiry, InquiryAnswer, RecentQueue
+from shapleyprio.daemon.answering.inquiries import (
+    AskedJob,
+    Asker,
+    Inquiry,
+    InquiryAnswer,
+    RecentQueue,
+)
 from shapleyprio.daemon.answering.waiting_work import seen_by
+from shapleyprio.daemon.answering.what_if import Forecasting, what_if
 from shapleyprio.daemon.ledgers import segments_meant
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
@@ -127,6 +135,33 @@ def _explained(
     return InquiryAnswer(value, tuple(sentences), STALE if steering.is_stale else 0)
 
 
+def foreseen(
+    config: Config,
+    ledgers: Sequence[ClusterStore],
+    forecasting: Forecasting,
+    inquiry: Inquiry,
+    asker: Asker,
+) -> InquiryAnswer:
+    """Answers `explain --what-if`, by the ledger of the partition.
+
+    Args:
+        config: in force.
+        ledgers: of the cluster.
+        forecasting: what forecasts the starts of a ledger's jobs.
+        inquiry: which job is meant.
+        asker: who asks.
+
+    Raises:
+        NothingToExplainError, NoForecastsError, SlurmError, StoreError: there is no answer.
+    """
+    job = AskedJob.read(inquiry.value)
+    in_pool = (one for one in ledgers if segment_of(config, one.cluster).has(job.partition))
+    store = next(in_pool, ledgers[0])
+    found = what_if(store, forecasting(store.cluster), job, asker)
+    sentences = sentences_on_what_if(found)
+    return InquiryAnswer({**found.as_json(), "sentences": sentences}, tuple(sentences))
+
+
 def status_of(
     config: Config, ledgers: Sequence[ClusterStore], inquiry: Inquiry, asker: Asker
 ) -> InquiryAnswer:
@@ -172,6 +207,7 @@ class Answers:
         store: of the cluster that it steers.
         connect: makes the way to Slurm that a configuration says.
         current: returns the configuration in force.
+        forecasting: what forecasts the starts of a ledger's jobs.
     """
 
     def __init__(
@@ -179,23 +215,27 @@ class Answers:
         store: ClusterStore,
         connect: Callable[[Config], Slurm],
         current: Callable[[], Config],
+        forecasting: Forecasting,
     ) -> None:
         self._store = store
         self._connect = connect
         self._current = current
+        self._forecasting = forecasting
         self._queue: tuple[Config, RecentQueue] | None = None
 
     def __call__(self, inquiry: Inquiry, asker: Asker) -> InquiryAnswer:
         """Answers a question.
 
         Raises:
-            NothingToExplainError, SlurmError, StoreError: there is no answer.
+            NothingToExplainError, NoForecastsError, SlurmError, StoreError: there is no answer.
             ConfigError: the cluster has no such pool.
         """
         config = self._current()
         if inquiry.command == "status":
             ledgers = self._ledgers(config, inquiry.pool)
             return status_of(config, ledgers, inquiry, asker)
+        if inquiry.key == "what_if":
+            return foreseen(config, self._ledgers(config), self._forecasting, inquiry, asker)
         if self._queue is None or self._queue[0] is not config:
             self._queue = config, RecentQueue(self._connect(config))
         return explained(config, self._ledgers(config), self._queue[1], inquiry, asker)

@@ -19,7 +19,7 @@ from click.core import ParameterSource
 
 from shapleyprio.cli.options.suggestions import suggest
 from shapleyprio.common.errors import OutputError, ReplayError
-from shapleyprio.config import Config, ConfigError, load_config
+from shapleyprio.config import Config, ConfigError, load_config, socket_path
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.daemon.accounting.open_tenures import CorrectionError
 from shapleyprio.daemon.answering.explain import NothingToExplainError
@@ -237,3 +237,21 @@ def daemon_to_ask(
             ]
         )
     return None
+
+
+PACKAGES_SOCKET = "/run/shapleyprio/socket"
+"""Where packages let the daemon have its socket."""
+
+
+def daemon_of(config: Config) -> ClientSettings:
+    """Returns how to ask the daemon of a configuration on its host.
+
+    Raises:
+        ConfigError: it has no socket.
+    """
+    socket = config.service.socket
+    if socket is None:
+        raise ConfigError(
+            ["service.socket: is off, and the daemon has to be asked; give its --url"]
+        )
+    return settings_of(f"unix:{socket_path(socket) or PACKAGES_SOCKET}")

@@ -130,7 +130,7 @@ def command(
             store,
             check=lambda new: check(new, connect(new), int(time.time())),
             # a dry run leaves its addresses to the daemon beside it, and knows what will not come
-            questions=None if dry_run else partial(_questions, config, store),
+            questions=None if dry_run else partial(_questions, config, store, cycles),
             drift_trouble=lambda: drift.trouble,
             retries=not dry_run,
         )
@@ -164,8 +164,10 @@ def _refuse(*, once: bool, standby: bool, take_over: bool, dry_run: bool, shows:
         raise click.UsageError("--take-over goes with neither --standby nor --dry-run")
 
 
-def _questions(config: Config, store: ClusterStore, current: Callable[[], Config]) -> Questions:
+def _questions(
+    config: Config, store: ClusterStore, cycles: CycleMaker, current: Callable[[], Config]
+) -> Questions:
     access = CommandLineAccess(
         timeout_seconds=config.slurm.timeout, bin_directory=config.slurm.bin_directory
     )
-    return Questions(Askers(access), Answers(store, connect, current))
+    return Questions(Askers(access), Answers(store, connect, current, cycles.forecasts_of))

@@ -58,6 +58,9 @@ class Access(Protocol):
     def rights(self, user: str) -> Rights:
         """Reads what a user may see."""
 
+    def account(self, user: str, named: str) -> str:
+        """Reads to which account a user's job goes that names one, or none: empty if to none."""
+
 
 class CommandLineAccess:
     """The protocol `Access`, through scontrol and sacctmgr.
@@ -82,6 +85,15 @@ class CommandLineAccess:
     def rights(self, user: str) -> Rights:
         """Reads what a user may see."""
         return read_rights(self._commands.read("sacctmgr", *RIGHTS, "where", f"name={user}"))
+
+    def account(self, user: str, named: str) -> str:
+        """Reads to which account a user's job goes that names one, or none: empty if to none."""
+        if not named:
+            words = ("show", "user", "format=DefaultAccount", "where", f"name={user}")
+            return self._commands.read("sacctmgr", "-nP", *words).strip()
+        where = ("where", f"user={user}", f"account={named}")
+        found = self._commands.read("sacctmgr", "-nP", "show", "assoc", "format=Account", *where)
+        return named if named in found.splitlines() else ""
 
 
 def read_rights(text: str) -> Rights:

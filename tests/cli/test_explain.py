@@ -329,7 +329,47 @@ def test_one_question_at_a_time(arguments: str) -> None:
     result = CliRunner().invoke(main, ["explain", *arguments.split()])
     assert result.exit_code == 2
     assert "Usage:" in result.stderr
-    assert "give one of JOBID, --user and --account" in result.stderr
+    assert "give one of JOBID, --user, --account and --what-if" in result.stderr
+
+
+# -- a job that nobody has submitted
+
+WHAT_IF = ("--what-if", "--time", "4:00:00", "--processors", "16", "--partition", "all")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--what-if",), "--what-if goes with --time, --processors and --partition, and perhaps"),
+        ((*WHAT_IF, "3"), "--what-if goes with --time, --processors and --partition"),
+        ((*WHAT_IF, "--user", "ann"), "--what-if goes with"),
+        (("3", "--time", "4"), "--time, --processors and --partition go with --what-if"),
+        ((*WHAT_IF, "--time", "soon"), "'soon' is not a time limit; write minutes or"),
+        ((*WHAT_IF, "--time", "0"), "a time limit of 1 s to 366 days"),
+        ((*WHAT_IF, "--time", "9999-0"), "a time limit of 1 s to 366 days"),
+        ((*WHAT_IF, "--time", "9" * 300), "what_if is longer than 255 characters"),
+        ((*WHAT_IF, "--processors", "0"), "0 is not in the range x>=1"),
+        ((*WHAT_IF, "--processors", "9999999999"), "1 to 2147483647 processors"),
+        ((*WHAT_IF, "--partition", "all,pa"), "one partition, and at most one account"),
+        ((*WHAT_IF, "--account", "a,b"), "one partition, and at most one account"),
+        ((*WHAT_IF, "--account", "a" * 300), "what_if is longer than 255 characters"),
+    ],
+)
+def test_a_hostile_question_about_a_job_to_come_is_refused_in_a_line(
+    queue: CommandLine, arguments: tuple[str, ...], line: str
+) -> None:
+    result = queue.run("explain", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (error,) = [said for said in result.stderr.splitlines() if said.startswith("Error: ")]
+    assert line in error
+
+
+def test_a_job_to_come_is_asked_of_the_daemon(queue: CommandLine) -> None:
+    path = queue.folder / "socket"
+    queue.configure(service={"socket": str(path)})
+    refused(queue.run("explain", *WHAT_IF), 3, f"the daemon at unix:{path} does not answer")
+    queue.configure(service={"socket": "off"})
+    refused(queue.run("explain", *WHAT_IF), 2, "service.socket: is off")
 
 
 # -- the document

@@ -100,7 +100,10 @@ def asked(steered: CommandLine) -> Iterator[str]:
     access = CommandLineAccess(timeout_seconds=5)
     with steered.store() as store:
         answers = Answers(
-            store.cluster("c1"), lambda _: cast("Slurm", steered.slurm), lambda: configured
+            store.cluster("c1"),
+            lambda _: cast("Slurm", steered.slurm),
+            lambda: configured,
+            lambda _: None,
         )
         site = Site(
             Metrics("c1/cpu").registry,

@@ -125,6 +125,29 @@ def test_coordinators_and_operators_get_the_answers_that_slurm_would_give_them(
     assert users.ask(OPERATOR, "explain", "--user", OWNER, url=url).returncode == 0
 
 
+@pytest.mark.parametrize("way", ["socket", "address"])
+def test_users_ask_about_jobs_to_come_for_their_accounts_alone(users: Users, way: str) -> None:
+    """The daemon's user may not run the worker in every checkout: what is forecast is left out."""
+    what_if = ("explain", "--what-if", "--time", "10", "--processors", "2", "--partition")
+    url = getattr(users, way)
+    for user, account, is_theirs in (
+        (OWNER, "beta", True),
+        (OWNER, "gamma", False),
+        (OWNER, "no-such", False),
+        (COORDINATOR, "alpha", True),
+        (COORDINATOR, "beta", False),
+        (OPERATOR, "beta", True),
+    ):
+        done = users.ask(user, *what_if, "nowhere", "--account", account, url=url)
+        line = one_line(done, 2)
+        said = "no partition nowhere" if is_theirs else f"may not submit to account {account};"
+        assert said in line
+    assert "no partition nowhere" in one_line(users.ask(OWNER, *what_if, "nowhere", url=url), 2)
+    too_many = (*what_if, "alpha", "--processors", "2000000000")
+    line = one_line(users.ask(OWNER, *too_many, url=url), 2)
+    assert "are more than partition alpha has now" in line
+
+
 def test_a_credential_serves_once_for_its_question_at_its_server(users: Users) -> None:
     question, another = (Inquiry("explain", "job", str(job)) for job in (users.own, 4000000))
     port = users.consortium.metrics_port
@@ -181,6 +204,16 @@ def test_rights_are_read_of_the_user_alone(users: Users, monkeypatch: pytest.Mon
     assert access.rights(OPERATOR) == Rights(operator=True)
     found = access.rights(COORDINATOR)
     assert found == Rights(coordinates=frozenset({"alpha", "alpha-lab", "alpha-desk"}))
+    for user, named, account in (
+        (OWNER, "", "alpha"),
+        (OWNER, "beta", "beta"),
+        (OWNER, "gamma", ""),
+        (OWNER, "no-such", ""),
+        (OWNER, "beta where user=" + OTHER, ""),
+        ("nobody-at-all", "", ""),
+        ("nobody-at-all", "beta", ""),
+    ):
+        assert access.account(user, named) == account, (user, named)
     authentication = access.authentication()
     assert authentication.munge_socket == users.consortium.cluster.paths.munge_socket
     assert authentication.slurm_user == os.getuid()

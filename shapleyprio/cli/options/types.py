@@ -69,6 +69,35 @@ def duration(examples: str, *, off: bool = False) -> Parsed:
     return Parsed("time", parse)
 
 
+_SLURM_TIME = re.compile(
+    r"(?:(?P<d>\d+)-(?P<dh>\d+)(?::(?P<dm>\d+)(?::(?P<ds>\d+))?)?"
+    r"|(?P<h>\d+):(?P<hm>\d+):(?P<hs>\d+)|(?P<m>\d+)(?::(?P<s>\d+))?)",
+    re.ASCII,
+)
+
+
+def slurm_time(text: str) -> int:
+    """Returns the seconds of a time limit as sbatch reads it, in whole minutes.
+
+    Raises:
+        ValueError: it is none.
+
+    >>> slurm_time("90"), slurm_time("4:00:00"), slurm_time("2-12"), slurm_time("0:30")
+    (5400, 14400, 216000, 60)
+    """
+    match = _SLURM_TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            f"{text!r} is not a time limit; write minutes or HOURS:MINUTES:SECONDS, for instance "
+            "4:00:00, or DAYS-HOURS"
+        )
+    part = {name: int(number or 0) for name, number in match.groupdict().items()}
+    hours = 24 * part["d"] + part["dh"] + part["h"]
+    minutes = 60 * hours + part["dm"] + part["hm"] + part["m"]
+    seconds = part["ds"] + part["hs"] + part["s"]
+    return 60 * (minutes + (seconds + 59) // 60)
+
+
 def window_range(text: str) -> tuple[int, int]:
     """Returns start and length of START:LENGTH, in seconds.
 

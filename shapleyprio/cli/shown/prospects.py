@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from shapleyprio.common.wording import clock_minute
+from shapleyprio.common.wording import clock_minute, count, duration
 from shapleyprio.daemon.answering.explain_facts import Prospect
+from shapleyprio.daemon.answering.what_if import WhatIf
 from shapleyprio.store import LATER, ForecastRow
 
 LACKS = {
@@ -27,6 +28,20 @@ def sentences_on_start(prospect: Prospect | None) -> list[str]:
     return [_on_interval(prospect.forecast), _on_hour(prospect.forecast)]
 
 
+def sentences_on_what_if(found: WhatIf) -> list[str]:
+    """Says when a job would start that is submitted now."""
+    job = found.job
+    sentences = [
+        f"Say that a job of account {found.account} is submitted now, for at most "
+        f"{duration(job.limit)} on {count(job.processors, 'processor')} of partition "
+        f"{job.partition}."
+    ]
+    if found.organization is None:
+        sentences.append("It counts for no organization, so those of all others go first.")
+    age = f", {duration(found.age)} ago"
+    return [*sentences, _on_interval(found.forecast), _on_hour(found.forecast, age)]
+
+
 def _on_interval(found: ForecastRow) -> str:
     def moment(second: int) -> str:
         return clock_minute(second, found.t)
@@ -42,9 +57,9 @@ def _on_interval(found: ForecastRow) -> str:
     return f"Probably it starts between {early} and {late}, {half}."
 
 
-def _on_hour(found: ForecastRow) -> str:
+def _on_hour(found: ForecastRow, age: str = "") -> str:
     for_what = "processors" if found.waits_for == "processors" else "its turn"
     return (
         f"The chance that it does within an hour is {found.within_hour}%, as of "
-        f"{clock_minute(found.t, found.t)}; it waits for {for_what}."
+        f"{clock_minute(found.t, found.t)}{age}; it waits for {for_what}."
     )

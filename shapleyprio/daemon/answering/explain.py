@@ -215,7 +215,7 @@ def explain_account(
         scene, running = _Scene(view, queue, seen_by(asker)), view.runs.unfinished()
         jobs = scene.jobs_by_organization(running, lambda job: job.account == account, account)
     if not scene.tenures.knows("account", account) and not jobs[0].waiting:
-        raise NothingToExplainError(_unknown_account(account, scene.tenures))
+        raise NothingToExplainError(unknown_account(account, scene.tenures))
     return JobsExplanation(basis=scene.basis, whose="account", name=account, organizations=jobs)
 
 
@@ -424,7 +424,8 @@ def _by_age(job: PendingJob) -> tuple[int, int]:
     return job.submit, job.job_id
 
 
-def _unknown_account(account: str, tenures: Tenures) -> str:
+def unknown_account(account: str, tenures: Tenures) -> str:
+    """Says that no such account is known, and which may be meant."""
     known = {tenure.name for tenure in tenures if tenure.kind == "account"}
     near = get_close_matches(account, sorted(known), n=1)
     hint = f"did you mean {near[0]}?" if near else "see `sacctmgr show account`"

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode
 
+from shapleyprio.common.wording import SECONDS_OF_A_DAY
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
 
@@ -17,16 +18,68 @@ FOLDER = "/ask/"
 """What the paths of all questions begin with."""
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "explain": ("job", "user", "account"),
+    "explain": ("job", "user", "account", "what_if"),
     "status": ("columns", "waits"),
 }
 """Command that can be asked -> the keys of its question, one of which it needs. Those of `status`
-have the width of a terminal; ``waits`` asks for how long jobs wait, too."""
+have the width of a terminal; ``waits`` asks for how long jobs wait, too. ``what_if`` has an
+`AskedJob`."""
 
 LONGEST_VALUE = 255
 MOST_COLUMNS = 10_000
+LONGEST_LIMIT = 366 * SECONDS_OF_A_DAY
+MOST_PROCESSORS = 2**31 - 1
 KEPT_SECONDS = 3.0
 """Seconds for which one look into Slurm's queue answers all who ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedJob:
+    """A job that somebody may submit.
+
+    Attributes:
+        limit: its time limit in seconds.
+        processors: that it asks for.
+        partition: to which it is submitted.
+        account: for which; empty for the default account of who asks.
+    """
+
+    limit: int
+    processors: int
+    partition: str
+    account: str
+
+    def as_text(self) -> str:
+        """Returns what `read` reads.
+
+        >>> AskedJob(limit=60, processors=2, partition="short", account="").as_text()
+        '60,2,short,'
+        """
+        return f"{self.limit},{self.processors},{self.partition},{self.account}"
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Reads a job.
+
+        Raises:
+            ValueError: it is none; the message is one line.
+        """
+        match text.split(","):
+            case [limit, processors, partition, account] if partition and all(
+                number.isascii() and number.isdecimal() for number in (limit, processors)
+            ):
+                job = cls(
+                    limit=int(limit),
+                    processors=int(processors),
+                    partition=partition,
+                    account=account,
+                )
+                if 0 < job.limit <= LONGEST_LIMIT and 0 < job.processors <= MOST_PROCESSORS:
+                    return job
+        raise ValueError(
+            f"a job has a time limit of 1 s to {LONGEST_LIMIT // SECONDS_OF_A_DAY} days, 1 to "
+            f"{MOST_PROCESSORS} processors, one partition, and at most one account"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +120,25 @@ class Inquiry:
         if len(rest) != 1 or len(pools) > 1 or len(rest) + len(pools) != len(pairs):
             raise ValueError(f"one parameter expected: {', '.join(COMMANDS[command])}")
         ((key, value),) = rest
-        for name, said in (*rest, *(("pool", pool) for pool in pools)):
+        inquiry = cls(command, key, value, *pools)
+        inquiry.check()
+        return inquiry
+
+    def check(self) -> None:
+        """Checks what it says.
+
+        Raises:
+            ValueError: that cannot be answered; the message says why.
+        """
+        for name, said in ((self.key, self.value), ("pool", self.pool or "")):
             if len(said) > LONGEST_VALUE:
                 raise ValueError(f"{name} is longer than {LONGEST_VALUE} characters")
-        if command == "status" and not (value.isdecimal() and 0 < int(value) <= MOST_COLUMNS):
-            raise ValueError(f"{key} is a number from 1 to {MOST_COLUMNS}")
-        return cls(command, key, value, *pools)
+        if self.command == "status" and not (
+            self.value.isdecimal() and 0 < int(self.value) <= MOST_COLUMNS
+        ):
+            raise ValueError(f"{self.key} is a number from 1 to {MOST_COLUMNS}")
+        if self.key == "what_if":
+            AskedJob.read(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +163,13 @@ class Asker:
     Attributes:
         user: login name.
         rights: reads what the user may see of others' jobs; raises SlurmError.
+        account: reads to which account the user's job goes that names one, or none: empty if to
+            none; raises SlurmError.
     """
 
     user: str
     rights: Callable[[], Rights]
+    account: Callable[[str], str] = lambda _: ""
 
 
 def payload(method: str, target: str, host: str, port: int) -> str:

@@ -37,9 +37,10 @@ class StoreForecaster:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
         self._lessons = Lessons()
+        self._running: tuple[int, Sequence[PastRun]] = -1, ()
 
     def answer(self, request: ForecastRequest) -> ForecastAnswer:
-        """Forecasts when the jobs will start that wait.
+        """Forecasts when the jobs will start that wait, or one that nobody has submitted.
 
         Raises:
             StoreError: the store cannot be read.
@@ -52,11 +53,15 @@ class StoreForecaster:
             why = "no cycle has accounted anything yet"
             return ForecastAnswer(result=WorkResult.FAILED, why=why)
         errors = [_drawn(row).error(row.start or row.t) for row in reversed(judged)]
-        running = busy(past.unfinished, request.t)
+        if request.t != self._running[0]:  # else some may have ended since
+            self._running = request.t, busy(past.unfinished, request.t)
+        running = self._running[1]
         if not request.nodes:
             return ForecastAnswer(result=WorkResult.NO_PROCESSORS, why="no node has processors")
         try:
             rows = self._rows(request, running, errors, FUTURES)
+            if request.asked is not None:
+                return ForecastAnswer(result=WorkResult.OK, rows=tuple(rows))
             small = self._rows(with_small_jobs(request), running, errors, FEW_FUTURES)
         except ReplayError as error:
             return ForecastAnswer(result=WorkResult.TOO_LARGE, why=str(error))
@@ -77,10 +82,14 @@ class StoreForecaster:
         errors: Sequence[float],
         futures: int,
     ) -> list[ForecastRow]:
-        """Returns the forecasts of the jobs that wait."""
+        """Returns the forecasts of the jobs that wait, or of the one that was asked for."""
+        asked = request.asked
+        if asked is not None:
+            request = replace(request, waiting=(*request.waiting, asked))
         many = sum(job.tasks for job in request.waiting) > MANY_WAITING
         moment = moment_of(request, running, self._lessons, MOST_OF_ONE if many else None)
-        if not moment.first:
+        wanted = [place for place, job in moment.first.items() if asked in (None, job)]
+        if not wanted:
             return []
         released = self._lessons.released(
             moment.place_of, request.waiting, moment.organizations, moment.base
@@ -93,11 +102,17 @@ class StoreForecaster:
             released,
             random,
             futures=futures,
+            wanted=None if asked is None else np.array(wanted),
         )
         found = forecasts(moment.present, starts)
         return [
-            _row(job, replace(found[place], t=request.t - moment.base), moment.base, errors)
-            for place, job in moment.first.items()
+            _row(
+                moment.first[place],
+                replace(found[place], t=request.t - moment.base),
+                moment.base,
+                errors,
+            )
+            for place in wanted
         ]
 
 

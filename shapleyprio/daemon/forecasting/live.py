@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from threading import BoundedSemaphore, Lock
 from time import monotonic
 from typing import Protocol
 
@@ -12,7 +14,7 @@ import structlog
 
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import Config
-from shapleyprio.daemon.estimation.messages import WorkResult
+from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.estimation.worker import StoreWorker
 from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest
 from shapleyprio.daemon.forecasting.scores import ForecastScore, scores_of, to_judge
@@ -31,7 +33,23 @@ LONGEST_SECONDS = 900
 LOST_SECONDS = 8.0
 """Who stops waits no longer for a store that does not answer."""
 
+QUESTIONS_AT_ONCE = 2
+"""Questions about jobs that nobody has submitted: one is answered, one waits for its turn ..."""
+
+PATIENCE_SECONDS = 10.0
+"""... for so long."""
+
+ANSWER_SECONDS = 60.0
+"""So long an answer takes at most; who asks waits for it."""
+
+FRESH_SECONDS = 3600
+"""So old what a cycle found may be, to answer from."""
+
 log = structlog.get_logger(__name__)
+
+
+class NoForecastsError(Exception):
+    """Nothing can be forecast now; the message is one line for who asks."""
 
 
 class ForecastingWorker(StoreWorker[ForecastRequest, ForecastAnswer]):
@@ -95,7 +113,11 @@ class LiveForecasts:
         self._running: Future[None] | None = None
         self._starts: deque[tuple[int, int]] = deque()
         self._rests_until = -float("inf")
+        self._asking = Lock()
+        self._questions = BoundedSemaphore(QUESTIONS_AT_ONCE)
+        self._config: Config | None = None
         self._asked: ForecastRequest | None = None
+        self._asked_at = 0.0
         self._changed = True
         self._has_rows = True  # of an earlier daemon, perhaps
         self._failure: ForecastAnswer | None = None
@@ -116,6 +138,7 @@ class LiveForecasts:
             started: runs that were not known before.
             changed: whether any run is other than before.
         """
+        self._config = config
         for run in started:
             self._starts += [(number, run.begin) for number in {run.key.job_id, run.array_job_id}]
         self._changed |= changed
@@ -124,6 +147,60 @@ class LiveForecasts:
         due = self._due(request) if self._clock() >= self._rests_until else None
         if due is not None or self._starts:
             self._running = self._thread.submit(self._work, config, due)
+
+    def sizes(self) -> Mapping[str, int]:
+        """Returns partition -> its processors.
+
+        Raises:
+            NoForecastsError: no cycle has found out lately.
+        """
+        return self._found()[0].sizes
+
+    def of_one_more(self, job: WaitingJob) -> tuple[ForecastRow, int]:
+        """Forecasts when a job would start that is submitted now, behind all that wait.
+
+        Args:
+            job: whose release does not matter.
+
+        Returns:
+            The forecast, and of how many seconds ago the queue is.
+
+        Raises:
+            NoForecastsError: it is not known now.
+        """
+        if not self._questions.acquire(blocking=False):
+            raise NoForecastsError("others ask for forecasts at this moment; ask again in a minute")
+        try:
+            return self._answered(job)
+        finally:
+            self._questions.release()
+
+    def _answered(self, job: WaitingJob) -> tuple[ForecastRow, int]:
+        if not self._asking.acquire(timeout=PATIENCE_SECONDS):
+            raise NoForecastsError("forecasts are being made; ask again in a minute")
+        try:
+            request, config = self._found()
+            asked = replace(request, asked=replace(job, release=request.t))
+            answer = self._ask(config, asked, ANSWER_SECONDS)
+        finally:
+            self._asking.release()
+        if answer.result is not WorkResult.OK:
+            raise NoForecastsError(f"the forecast failed: {answer.why}")
+        if not answer.rows:
+            raise NoForecastsError(
+                "so many jobs wait that those far behind, as this would be, are not forecast"
+            )
+        age = int(self._clock() - self._asked_at)
+        return _not_before(request.t + age, answer.rows[0]), age
+
+    def _found(self) -> tuple[ForecastRequest, Config]:
+        """Returns what a cycle found last; see `sizes`."""
+        is_old = self._clock() - self._asked_at > FRESH_SECONDS
+        if self._asked is None or self._config is None or is_old:
+            raise NoForecastsError("no cycle has found the queue yet, or for an hour")
+        if self._config.fairness.weight != "cpus":
+            raise NoForecastsError("nothing is forecast, for processors here are no CPUs")
+        return self._asked, self._config
 
     def stop(self) -> None:
         """Ends forecasts that are being made, and lets none begin."""
@@ -141,7 +218,7 @@ class LiveForecasts:
         same = last is not None and not self._changed and request.waiting == last.waiting
         if same and last is not None and 0 <= request.t - last.t < LONGEST_SECONDS:
             return None
-        self._asked, self._changed = request, False
+        self._asked, self._asked_at, self._changed = request, self._clock(), False
         return request
 
     def _work(self, config: Config, request: ForecastRequest | None) -> None:
@@ -171,11 +248,8 @@ class LiveForecasts:
         rows: Sequence[ForecastRow] = ()
         waits: Mapping[str, int] = {}
         if request.waiting:
-            answer = self._worker.ask(
-                request,
-                memory_limit=config.estimation.memory_limit,
-                time_limit=config.estimation.time_limit,
-            )
+            with self._asking:
+                answer = self._ask(config, request, config.estimation.time_limit)
             if answer.result is not WorkResult.OK:
                 self._fail(answer)
                 return
@@ -194,6 +268,14 @@ class LiveForecasts:
         self._publisher.publish_forecasts(request.t, seconds, waits)
         log.debug("starts forecast", t=request.t, jobs=len(rows), seconds=round(seconds, 3))
 
+    def _ask(self, config: Config, request: ForecastRequest, time_limit: float) -> ForecastAnswer:
+        estimation = config.estimation
+        return self._worker.ask(
+            request,
+            memory_limit=estimation.memory_limit,
+            time_limit=min(time_limit, estimation.time_limit),
+        )
+
     def _fail(self, answer: ForecastAnswer) -> None:
         self._rests_until = self._clock() + LONGEST_SECONDS
         if self.is_stopped:
@@ -203,3 +285,8 @@ class LiveForecasts:
         write = log.debug if answer == self._failure else log.warning
         write("starts not forecast", result=answer.result.value, why=answer.why)
         self._failure = answer
+
+
+def _not_before(t: int, row: ForecastRow) -> ForecastRow:
+    """Returns a forecast in which nothing is before now, for it was made from an older queue."""
+    return replace(row, median=max(row.median, t), early=max(row.early, t), late=max(row.late, t))

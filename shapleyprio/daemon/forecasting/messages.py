@@ -55,6 +55,8 @@ class ForecastRequest(WorkerMessage):
         waiting: the jobs that wait, in the order in which Slurm considers those of one
             organization.
         overlap: seconds of accounting that every cycle reads again.
+        asked: a job that nobody has submitted, behind all others, of which alone a forecast is
+            wanted; None for forecasts of those that wait.
     """
 
     t: int
@@ -64,6 +66,16 @@ class ForecastRequest(WorkerMessage):
     nodes: Mapping[str, KnownNode]
     waiting: tuple[WaitingJob, ...]
     overlap: int
+    asked: WaitingJob | None = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Partition -> its processors."""
+        found: dict[str, int] = {}
+        for node in self.nodes.values():
+            for name in self.bays[node.bay]:
+                found[name] = found.get(name, 0) + node.processors
+        return found
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -82,6 +94,7 @@ class ForecastRequest(WorkerMessage):
                 "bays": tuple(tuple(names) for names in values["bays"]),
                 "nodes": {name: KnownNode(*node) for name, node in values["nodes"].items()},
                 "waiting": tuple(WaitingJob(**job) for job in values["waiting"]),
+                "asked": None if values["asked"] is None else WaitingJob(**values["asked"]),
             }
         )
 
@@ -91,8 +104,8 @@ class ForecastAnswer(WorkAnswer):
     """What came of it.
 
     Attributes:
-        rows: one for each job of the request; those far behind in the queues of their
-            organizations are left out where very many wait.
+        rows: one for each job of the request, or that for the job that was asked for; those far
+            behind in the queues of their organizations are left out where very many wait.
         small_waits: organization -> seconds that a job of one processor and a minute would wait,
             in half of all futures at most, where the most processors are; without those that would
             not start.

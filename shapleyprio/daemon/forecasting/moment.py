@@ -135,10 +135,7 @@ def with_small_jobs(request: ForecastRequest) -> ForecastRequest:
 
     It is in the partition with the most processors.
     """
-    sizes: dict[str, int] = {}
-    for node in request.nodes.values():
-        for name in request.bays[node.bay]:
-            sizes[name] = sizes.get(name, 0) + node.processors
+    sizes = request.sizes
     small = [
         WaitingJob(
             job_id=NOT_SUBMITTED,

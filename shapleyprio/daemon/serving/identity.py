@@ -59,6 +59,7 @@ class Askers:
         self._munge = munge
         self._authentications: _Remembered[None, Authentication] = _Remembered(clock)
         self._rights: _Remembered[str, Rights] = _Remembered(clock)
+        self._accounts: _Remembered[tuple[str, str], str] = _Remembered(clock)
 
     def asker(self, environ: WSGIEnvironment, target: str) -> Asker:
         """Returns who sent a request.
@@ -78,7 +79,13 @@ class Askers:
             name = pwd.getpwuid(number).pw_name
         except KeyError:
             raise UnprovenError(f"this host has no user with the UID {number}") from None
-        return Asker(name, lambda: self._rights_of(number, name))
+        return Asker(
+            name,
+            lambda: self._rights_of(number, name),
+            lambda named: self._accounts.get(
+                (name, named), lambda: self._access.account(name, named)
+            ),
+        )
 
     def _by_credential(self, environ: WSGIEnvironment, target: str) -> int:
         scheme, _, credential = environ.get("HTTP_AUTHORIZATION", "").partition(" ")

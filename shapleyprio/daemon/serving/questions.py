@@ -13,6 +13,7 @@ from shapleyprio.common.wording import visible_json
 from shapleyprio.config import ConfigError
 from shapleyprio.daemon.answering.explain import NothingToExplainError
 from shapleyprio.daemon.answering.inquiries import Asker, Inquiry, InquiryAnswer
+from shapleyprio.daemon.forecasting.live import NoForecastsError
 from shapleyprio.daemon.serving.identity import SCHEME, Askers, UnprovenError
 from shapleyprio.daemon.serving.responses import failure, line
 from shapleyprio.slurm.port import SlurmError
@@ -44,8 +45,8 @@ class Questions:
 
     Args:
         askers: finds out who asks.
-        answer: a question of somebody; raises SlurmError, StoreError, NothingToExplainError, and
-            ConfigError where it names a pool that there is not.
+        answer: a question of somebody; raises SlurmError, StoreError, NothingToExplainError,
+            NoForecastsError, and ConfigError where it names a pool that there is not.
     """
 
     def __init__(self, askers: Askers, answer: Callable[[Inquiry, Asker], InquiryAnswer]) -> None:
@@ -87,7 +88,7 @@ class Questions:
             return HTTPStatus.UNAUTHORIZED, failure(str(error), 3)
         except (NothingToExplainError, ConfigError) as error:
             return HTTPStatus.NOT_FOUND, failure(str(error), 2)
-        except SlurmError as error:
+        except (SlurmError, NoForecastsError) as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, failure(str(error), 3)
         except StoreError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, failure(str(error), 4)

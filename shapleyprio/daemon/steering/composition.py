@@ -90,6 +90,10 @@ class CycleMaker:
             )
         return cycles
 
+    def forecasts_of(self, ledger: str) -> LiveForecasts | None:
+        """Returns what forecasts the starts of a ledger's jobs; None where nothing does."""
+        return self._forecasts.get(ledger)
+
     def stop(self) -> None:
         """Ends estimates and forecasts that are going on."""
         for estimates in self._estimates.values():

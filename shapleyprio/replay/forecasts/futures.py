@@ -11,7 +11,7 @@ from shapleyprio.replay.coalitions import live
 from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
 from shapleyprio.replay.coalitions.predictors import Limit
 from shapleyprio.replay.engine import engine
-from shapleyprio.replay.engine.bay_state import HEAD
+from shapleyprio.replay.engine.bay_state import HEAD, PARTITION
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
 from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
@@ -91,7 +91,14 @@ def no_estimate(organizations: int) -> ByEstimate:
 
 
 def starts_in(
-    present: Present, lengths: Ints, arrivals: Columns, order: Order, *, days: int, seed: int = 0
+    present: Present,
+    lengths: Ints,
+    arrivals: Columns,
+    order: Order,
+    *,
+    days: int,
+    seed: int = 0,
+    wanted: Ints | None = None,
 ) -> Ints:
     """Plays one future.
 
@@ -100,16 +107,16 @@ def starts_in(
         lengths: int64[jobs of the present], processing times; longer than what has elapsed.
         arrivals: jobs that will be released, later than now.
         order: of the policy.
-        days: that it takes at most; it ends as soon as all that waits now has started.
+        days: that it takes at most; it ends as soon as all that is wanted has started.
         seed: of draws of processors.
+        wanted: int64[...], which jobs of the present; None for all that wait.
 
     Returns:
         int64[jobs of the present], when each starts; NEVER if not before the end.
     """
     workload = _workload(present, lengths, arrivals, present.t + days * DAY)
     world, steps = order.steps(present, workload, seed)
-    there = np.bincount(present.jobs.organization, minlength=len(workload.organizations))
-    last = world.jobs.first[:-1] + there
+    last = _behind(np.flatnonzero(present.waits) if wanted is None else wanted, workload, world)
     for _ in steps:
         if _has_come_to(last, world):
             break
@@ -120,13 +127,28 @@ def starts_in(
     return found
 
 
-def _has_come_to(last: Ints, world: World) -> bool:
-    """Returns whether no job of an organization u waits that is before `last[u]`."""
+def _behind(wanted: Ints, workload: Workload, world: World) -> Ints:
+    """Returns the place behind the last wanted job of every queue; 0 where there is none.
+
+    A queue is what an organization has in a partition, in all of them without bays.
+    """
+    places = np.flatnonzero(np.isin(workload.job, wanted))
+    partitions = max(len(world.bays.reach), 1)
+    queue = workload.organization[places].astype(np.int64) * partitions
+    if partitions > 1:
+        queue += world.bays.jobs[places, PARTITION]
+    behind = np.zeros(len(workload.organizations) * partitions, dtype=np.int64)
+    np.maximum.at(behind, queue, places + 1)
+    return behind
+
+
+def _has_come_to(behind: Ints, world: World) -> bool:
+    """Returns whether no queue has a job left before that place; they start in their order."""
     heads = world.state.head[0]
     if len(world.bays.reach):
-        heads, last = world.bays.queues[0, :, HEAD], last.repeat(len(world.bays.reach))
+        heads = world.bays.queues[0, :, HEAD]
         heads = np.where(heads == UNKNOWN, NEVER, heads)
-    return bool((heads >= last).all())
+    return bool((heads >= behind).all())
 
 
 def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) -> Workload:
@@ -171,6 +193,7 @@ def play(
     random: np.random.Generator,
     *,
     futures: int = FUTURES,
+    wanted: Ints | None = None,
 ) -> Ints:
     """Plays futures with lengths and arrivals as they may be.
 
@@ -181,11 +204,13 @@ def play(
         past: what was released.
         random: to draw with.
         futures: how many.
+        wanted: int64[...], which jobs of the present alone; None for all that wait.
 
     Returns:
         int64[futures, jobs of the present], when each starts; NEVER if not within four weeks.
     """
     jobs = present.jobs
+    wanted = np.flatnonzero(present.waits) if wanted is None else wanted
     lengths = predictor.draw(
         present.user, jobs.limit, jobs.processors, present.elapsed, futures, random
     )
@@ -193,8 +218,8 @@ def play(
     for one, seed in zip(lengths, random.integers(2**62, size=futures).tolist(), strict=True):
         while True:
             arrivals = past.arrivals(present.t, days, predictor, np.random.default_rng(seed))
-            starts = starts_in(present, one, arrivals, order, days=days, seed=seed)
-            if days == LONGEST or (starts != NEVER).all():
+            starts = starts_in(present, one, arrivals, order, days=days, seed=seed, wanted=wanted)
+            if days == LONGEST or (starts[wanted] != NEVER).all():
                 break
             days = min(days * STEP, LONGEST)
         found.append(starts)

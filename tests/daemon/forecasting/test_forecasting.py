@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.forecasting import forecasting
@@ -305,8 +307,67 @@ def test_a_small_job_submitted_now_would_wait_behind_its_organizations_others(
     assert ForecastAnswer.from_json(answer.as_json()) == answer
 
 
+def one_more(daemon: Foreseeing, request: ForecastRequest, job: WaitingJob) -> ForecastRow:
+    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(replace(request, asked=job))
+    assert (answer.result, answer.small_waits) == (WorkResult.OK, {})
+    (row,) = answer.rows
+    return row
+
+
+def test_a_job_that_is_asked_for_would_wait_behind_its_organizations_others(
+    daemon: Foreseeing,
+) -> None:
+    remember(daemon, *PAST, *BUSY)
+    request = asked(job(1, "biology"), job(2, "physics"), scores=(0, 10**6))
+    found = one_more(daemon, request, job(0, "biology"))
+    assert found.median - BEGIN == 350 + 2 * 100
+    assert (found.job_id, found.organization, found.waits_for) == (0, "biology", "turn")
+    assert one_more(daemon, request, job(0, "physics")).median - BEGIN == 350 + 1 * 100
+    nothing = asked(busy=(0, 0))
+    remember(daemon, *PAST)
+    assert one_more(daemon, nothing, job(0, "physics")).median - BEGIN == 300
+
+
+WAITING = st.builds(
+    job,
+    st.integers(1, 99),
+    st.sampled_from(["biology", "physics", NOBODY]),
+    processors=st.integers(1, 2),
+    tasks=st.integers(1, 2),
+)
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(waiting=st.lists(WAITING, min_size=1, max_size=5, unique_by=lambda job: job.job_id))
+def test_one_more_job_like_the_one_that_waits_last_has_its_forecast(
+    daemon: Foreseeing, waiting: list[WaitingJob]
+) -> None:
+    remember(daemon, *PAST, *BUSY)
+    *before, last = waiting
+    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(asked(*waiting))
+    told = next(row for row in answer.rows if row.job_id == last.job_id)
+    assert one_more(daemon, asked(*before), last) == told
+
+
+def test_one_more_job_far_behind_very_many_is_not_foreseen(
+    daemon: Foreseeing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecasting, "MANY_WAITING", 4)
+    monkeypatch.setattr(forecasting, "MOST_OF_ONE", 3)
+    remember(daemon, *PAST, *BUSY)
+    waiting = [job(n, "physics") for n in range(1, 5)]
+    request = replace(asked(*waiting), asked=job(0, "physics"))
+    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(request)
+    assert (answer.result, answer.rows) == (WorkResult.OK, ())
+    assert one_more(daemon, asked(*waiting), job(0, "biology")).median - BEGIN == 350
+
+
 def test_messages_come_back_as_they_were() -> None:
     request = asked(job(1, "physics"), scores=(-5, 2**70))
+    assert ForecastRequest.from_json(request.as_json()) == request
+    request = replace(request, asked=job(0, "biology"))
     assert ForecastRequest.from_json(request.as_json()) == request
     answer = ForecastAnswer(result=WorkResult.FAILED, why="x")
     assert ForecastAnswer.from_json(answer.as_json()) == answer

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 from structlog.testing import capture_logs
 
-from shapleyprio.daemon.forecasting.live import LONGEST_SECONDS, REST
+from shapleyprio.daemon.estimation.messages import WaitingJob
+from shapleyprio.daemon.forecasting import live
+from shapleyprio.daemon.forecasting.live import LONGEST_SECONDS, REST, NoForecastsError
 from shapleyprio.daemon.forecasting.scores import ForecastScore, scores_of, to_judge
 from shapleyprio.store import LATER, PauseRow, Store, StoreError
-from tests.daemon.consortium import NAME
+from tests.daemon.consortium import NAME, config
+from tests.daemon.forecasting.conftest import learn
 from tests.daemon.forecasting.examples import forecast
 
 if TYPE_CHECKING:
@@ -262,3 +266,91 @@ def test_starts_that_cannot_be_stored_now_are_judged_later(
     daemon.slurm.wait(30)
     daemon.run()
     assert len(judged(daemon)) == 1
+
+
+# one more job
+
+
+def one_more(limit: int = 60, *, processors: int = 1) -> WaitingJob:
+    return WaitingJob(0, "physics", "physics", "ann", 0, limit, 1, processors, "all")
+
+
+def test_one_more_job_is_foreseen_from_the_last_queue(daemon: Foreseeing) -> None:
+    learn(daemon, 100)
+    begin = daemon.slurm.now
+    for _ in range(3):
+        daemon.slurm.submit("physics", processors=12, processing_time=100, limit=1000)
+    daemon.slurm.wait(40)
+    t = daemon.run().t
+    daemon.now += 30
+    found, age = daemon.forecasts.of_one_more(one_more(processors=12))
+    assert (found.median - begin, found.t, age) == (300, t, 30)
+    assert set(daemon.known()) == {job.job_id for job in daemon.slurm.pending().jobs}
+    assert daemon.forecasts.sizes() == {"all": 12, "pa": 8, "pb": 4}
+
+
+def test_no_time_of_an_answer_is_before_now(daemon: Foreseeing) -> None:
+    daemon.slurm.wait(1)
+    t = daemon.run().t  # nothing waits, so that nothing was forecast
+    daemon.now += 500
+    found, age = daemon.forecasts.of_one_more(one_more())
+    assert (found.early, found.median, found.late, age) == (t + 500, t + 500, t + 500, 500)
+    assert (found.t, found.within_hour) == (t, 100)
+
+
+def test_without_a_queue_of_the_last_hour_nothing_is_said(daemon: Foreseeing) -> None:
+    for old in (False, True):
+        with pytest.raises(NoForecastsError, match="no cycle has found the queue"):
+            daemon.forecasts.sizes()
+        with pytest.raises(NoForecastsError, match="no cycle has found the queue"):
+            daemon.forecasts.of_one_more(one_more())
+        if not old:
+            daemon.slurm.wait(1)
+            daemon.run()
+            assert daemon.forecasts.sizes()
+            daemon.now += 3601
+
+
+def test_processors_that_are_no_cpus_are_not_foreseen(daemon: Foreseeing) -> None:
+    daemon.stop()
+    daemon.config = config(fairness={"weight": "gres/gpu"})
+    daemon.start()
+    daemon.run()
+    with pytest.raises(NoForecastsError, match="are no CPUs"):
+        daemon.forecasts.sizes()
+
+
+def test_of_many_who_ask_at_once_two_are_heard(
+    daemon: Foreseeing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.slurm.wait(1)
+    daemon.run()
+    monkeypatch.setattr(live, "PATIENCE_SECONDS", 0.5)
+    said: list[str] = []
+
+    def ask() -> None:
+        with pytest.raises(NoForecastsError) as caught:
+            daemon.forecasts.of_one_more(one_more())
+        said.append(str(caught.value))
+
+    with daemon.forecasts._asking:  # as while all jobs' starts are forecast
+        askers = [Thread(target=ask) for _ in range(5)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+    assert len([line for line in said if line.startswith("others ask")]) == 3
+    assert len([line for line in said if line.startswith("forecasts are being made")]) == 2
+    assert daemon.forecasts.of_one_more(one_more())[1] == 0
+
+
+def test_a_worker_that_fails_says_why(daemon: Foreseeing) -> None:
+    daemon.stop()
+    daemon.program = program("raise SystemExit(3)")
+    daemon.start()
+    daemon.run()
+    with pytest.raises(NoForecastsError, match=r"the forecast failed: .*exit code 3"):
+        daemon.forecasts.of_one_more(one_more())
+    daemon.stop()
+    with pytest.raises(NoForecastsError, match="the daemon is stopping"):
+        daemon.forecasts.of_one_more(one_more())

@@ -56,6 +56,10 @@ class Directory:
             raise SlurmUnavailableError("slurmdbd does not answer")
         return self.known.get(user, Rights())
 
+    def account(self, user: str, named: str) -> str:
+        self.read.append(user)
+        return "biology" if (user, named or "biology") == (OWNER, "biology") else ""
+
 
 class PlayedMunge:
     """Credentials that say openly whose they are; each is decoded once.
@@ -146,7 +150,8 @@ def asked(
         return Counted()
 
     def made(current: Callable[[], Config]) -> Questions:
-        return Questions(Askers(directory, PlayedMunge), Answers(store, connect, current))  # type: ignore[arg-type]
+        answers = Answers(store, connect, current, lambda _: None)
+        return Questions(Askers(directory, PlayedMunge), answers)  # type: ignore[arg-type]
 
     current = config(
         metrics={"address": f"{HOST}:{port}"},
@@ -383,6 +388,14 @@ def _payload(asked: Asked) -> str:
         ("/ask/explain?job=" + "9" * 256, "longer than 255 characters"),
         ("/ask/explain?job=2&pool=gpu", "one parameter expected: job, user, account"),
         ("/ask/status?pool=gpu", "one parameter expected: columns"),
+        ("/ask/explain?what_if=60,1", "a time limit of 1 s to 366 days"),
+        ("/ask/explain?what_if=0,1,all,", "a time limit of 1 s to 366 days"),
+        ("/ask/explain?what_if=60,0,all,", "1 to 2147483647 processors"),
+        ("/ask/explain?what_if=60,2147483648,all,", "1 to 2147483647 processors"),
+        ("/ask/explain?what_if=31622401,1,all,", "a time limit of 1 s to 366 days"),
+        ("/ask/explain?what_if=60,1,,", "one partition"),
+        ("/ask/explain?what_if=60,1,all,physics,biology", "at most one account"),
+        ("/ask/explain?what_if=60,1,all,&account=physics", "one parameter expected"),
         ("/ask/status?columns=80&pool=" + "g" * 256, "pool is longer than 255 characters"),
         ("/ask/status?columns=0", "a number from 1 to 10000"),
         ("/ask/status?columns=10000000", "a number from 1 to 10000"),
@@ -425,6 +438,32 @@ def test_who_asks_beside_many_others_is_put_off(
     assert "too many questions" in asked.refusal(OWNER, "2")[1]
     taken.release()
     assert asked.explain(OWNER, "2").code == 0
+
+
+# -- a job that nobody has submitted
+
+
+def test_where_nothing_is_forecast_one_line_says_so(asked: Asked) -> None:
+    for account in ("", "biology"):
+        assert asked.refusal(OWNER, f"60,1,all,{account}", "what_if") == (
+            3,
+            "this daemon forecasts nothing; an administrator can install the package "
+            "shapleyprio-replay, or pip install 'shapleyprio[replay]'",
+        )
+
+
+def test_others_accounts_are_not_asked_for(asked: Asked) -> None:
+    code, line = asked.refusal(OWNER, "60,1,all,physics", "what_if")
+    assert code == 2
+    assert line.startswith(f"user {OWNER} may not submit to account physics; see `sacctmgr")
+    assert asked.refusal(OWNER, "60,1,all,nothing", "what_if") == (
+        code,
+        line.replace("physics", "nothing"),
+    )
+    code, line = asked.refusal(OTHER, "60,1,all,", "what_if")
+    assert (code, line) == (2, f"user {OTHER} has no default account; name one with --account")
+    for who in (COORDINATOR, BOSS):  # who see its jobs
+        assert asked.refusal(who, "60,1,all,physics", "what_if")[0] == 3
 
 
 # -- where

@@ -119,6 +119,31 @@ def test_no_job_is_forecast_before_now_and_none_without_a_future(
         assert 0 <= forecast.within_hour <= 1
 
 
+@given(WORKLOADS, st.sampled_from(["fairshare", "live"]), st.data())
+def test_what_is_wanted_alone_starts_as_it_does_among_all(
+    workload: Workload, policy: str, data: st.DataObject
+) -> None:
+    schedule, orders = scheduled(workload, policy)
+    t = data.draw(st.integers(0, workload.window.length - 1))
+    present = present_of(workload, schedule, t)
+    waiting = np.flatnonzero(present.waits)
+    assume(len(waiting))
+    wanted = np.array(data.draw(st.lists(st.sampled_from(waiting.tolist()), min_size=1)))
+    all_starts, starts = (
+        play(
+            present,
+            orders(t),
+            Lengths(),
+            NO_PAST,
+            np.random.default_rng(0),
+            futures=3,
+            wanted=some,
+        )
+        for some in (None, wanted)
+    )
+    assert starts[:, wanted].tolist() == all_starts[:, wanted].tolist()
+
+
 def test_by_limits_jobs_last_as_long_as_they_asked_for_and_no_others_come() -> None:
     jobs = [Job(0, 0, 10, limit=100), Job(0, 5, 10, limit=50), Job(0, 5, 10), Job(0, 6, 1)]
     workload = rigid([1], jobs)
