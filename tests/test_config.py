@@ -227,6 +227,25 @@ def test_every_key_can_be_given(file: Path) -> None:
             "leave it to one of them",
         ),
         (
+            ONE + 'parent = "scence"\n[[organization]]\nname = "science"',
+            "3: organization[1].parent: 'scence' is no organization; did you mean 'science'?",
+        ),
+        (
+            ONE + 'parent = "law"',
+            "3: organization[1].parent: 'law' is no organization; give it a table, too",
+        ),
+        (
+            ONE + 'parent = "physics"',
+            "3: organization[1].parent: is the organization itself; leave it out",
+        ),
+        (
+            ONE
+            + 'parent = "science"\n[[organization]]\nname = "science"\nparent = "all"\n'
+            + '[[organization]]\nname = "all"',
+            "3: organization[1].parent: 'science' has the parent 'all'; there are two levels, so "
+            "name that one",
+        ),
+        (
             ONE + "users = [true]",
             "3: organization[1].users: [true] is not a list of names or numbers; "
             "write for instance [3, 17]",

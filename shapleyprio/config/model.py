@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pydantic import Field, model_validator
 
-from shapleyprio.config.organization import Organization
+from shapleyprio.config.organization import Organization, parents_of, unparented
 from shapleyprio.config.pool import Pool, alike_in_pools, misnamed, split_twice
 from shapleyprio.config.section import ConfigSection, key, section
 from shapleyprio.config.toml import Path
@@ -40,6 +40,7 @@ from shapleyprio.config.values import (
     Url,
     Weight,
 )
+from shapleyprio.fairness.owen import unions_of
 from shapleyprio.fairness.rules import DEFAULT_RULE, RULES
 from shapleyprio.slurm.adapters import DEFAULT_ADAPTER
 from shapleyprio.slurm.channels import CHANNELS, DEFAULT_CHANNEL
@@ -352,11 +353,17 @@ class Config(ConfigSection):
         "file.",
     )
 
+    @property
+    def unions(self) -> tuple[int, ...] | None:
+        """The number of each organization's union; None if all stand alone."""
+        return unions_of([one.name for one in self.organizations], parents_of(self.organizations))
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Config:
         problems = [
             *_no_organization(self.organizations),
             *_claimed_twice("name", [(member.name,) for member in self.organizations]),
+            *unparented(self.organizations),
             *_claimed_twice("name", [(pool.name,) for pool in self.pools], "pool"),
             *misnamed(self.pools),
             *split_twice(self.pools),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+
 from shapleyprio.config.section import ConfigSection, key
+from shapleyprio.config.toml import Path
 from shapleyprio.config.values import (
     HostLists,
     LogNames,
@@ -19,6 +23,11 @@ class Organization(ConfigSection):
     """[[organization]]."""
 
     name: OrganizationName = key(..., "Name of the organization in reports and metrics.", "physics")
+    parent: OptionalText = key(
+        None,
+        "Organization that it is a part of, such as its faculty (docs/semantics.md).",
+        "science",
+    )
     accounts: Names = key((), "Slurm accounts of its jobs. Without any it only lends.", ["physics"])
     sub_accounts: Switch = key(
         True,
@@ -66,3 +75,29 @@ class Organization(ConfigSection):
         "as one in SWF, needs this.",
         64,
     )
+
+
+def parents_of(organizations: Iterable[Organization]) -> dict[str, str]:
+    """Returns organization -> its parent, of those that have one."""
+    return {one.name: one.parent for one in organizations if one.parent is not None}
+
+
+def unparented(organizations: tuple[Organization, ...]) -> Iterator[tuple[Path, str]]:
+    """Yields parents that are no organization, or that have a parent themselves."""
+    parents = {one.name: one.parent for one in organizations}
+    for index, one in enumerate(organizations):
+        where = ("organization", index, "parent")
+        if one.parent is None:
+            continue
+        if one.parent not in parents:
+            near = get_close_matches(one.parent, parents, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "give it a table, too"
+            yield where, f"{one.parent!r} is no organization; {hint}"
+        elif one.parent == one.name:
+            yield where, "is the organization itself; leave it out"
+        elif parents[one.parent] is not None:
+            yield (
+                where,
+                f"{one.parent!r} has the parent {parents[one.parent]!r}; there are two levels, so "
+                "name that one",
+            )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from shapleyprio.fairness.situation import Situation
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.trajectory import NOTHING, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,8 @@ class Ranking:
         additive: organization -> what the clusters of a pool add, without what others add here, at
             the moment and later; empty for a rule by which each cluster ranks for itself.
         estimated_at: second for which the contributions were estimated; None if they are exact.
+        unions: number of each organization's union, in the order of the configuration: the union
+            with the highest sum of its members' scores is served first; None if all stand alone.
     """
 
     rule: str
@@ -32,6 +34,7 @@ class Ranking:
     reasons: Mapping[str, str]
     additive: Mapping[str, Trajectory] = field(default_factory=dict)
     estimated_at: int | None = None
+    unions: tuple[int, ...] | None = None
 
     @property
     def scores(self) -> Mapping[str, int]:
@@ -41,7 +44,12 @@ class Ranking:
     @property
     def order(self) -> list[str]:
         """Organizations from the first to be served to the last."""
-        return by_score(self.scores)
+        return self._order_after(0)
+
+    @property
+    def scores_of_unions(self) -> Mapping[int, int]:
+        """Number of a union -> the score of its members together."""
+        return {union: path.after(0) for union, path in self._paths_of_unions().items()}
 
     def seconds_until_reorder(self, among: Collection[str], within: int) -> int | None:
         """Returns after how many seconds the order changes, if nothing starts or ends meanwhile.
@@ -59,13 +67,26 @@ class Ranking:
         >>> ranking.seconds_until_reorder({"alpha", "beta"}, within=30)
         3
         """
-        chosen = {name: path for name, path in self.trajectories.items() if name in among}
 
         def order(seconds: int) -> list[str]:
-            return by_score({name: path.after(seconds) for name, path in chosen.items()})
+            return [name for name in self._order_after(seconds) if name in among]
 
         now = order(0)
         return next((seconds for seconds in range(1, within) if order(seconds) != now), None)
+
+    def _order_after(self, seconds: int) -> list[str]:
+        order = by_score({name: path.after(seconds) for name, path in self.trajectories.items()})
+        if self.unions is None:
+            return order
+        unions = {union: path.after(seconds) for union, path in self._paths_of_unions().items()}
+        of = dict(zip(self.trajectories, self.unions, strict=True))
+        return sorted(order, key=lambda name: (-unions[of[name]], of[name]))
+
+    def _paths_of_unions(self) -> dict[int, Trajectory]:
+        found: dict[int, Trajectory] = {}
+        for union, path in zip(self.unions or (), self.trajectories.values(), strict=False):
+            found[union] = found.get(union, NOTHING) + path
+        return found
 
 
 class RankingRule(Protocol):

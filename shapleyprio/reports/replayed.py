@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from shapleyprio.common.wording import offset_of_zone, zone_name
-from shapleyprio.fairness.shapley import shapley
+from shapleyprio.fairness.owen import owen
 from shapleyprio.replay.engine import lattice
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.values import values_at
@@ -154,5 +154,5 @@ def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction
     for second in lattice.on_one_core(world, length):
         due = second * wanted >= len(found) * length
         if due or second == length:
-            found[second] = shapley(values_at(world.state, second).tolist())
+            found[second] = owen(values_at(world.state, second).tolist(), workload.unions)
     return found

@@ -260,6 +260,30 @@ KEYS: Mapping[str, Key] = {
     "fcfs": lambda walk, t, u: (walk.release[walk.head(u)], walk.position[walk.head(u)]),
 }
 
+Used = Callable[[Account, int], float]
+
+USED: Mapping[str, Used] = {
+    "fairshare": Account.surface,
+    "fairshare:20s": lambda account, t: account.decayed(t, 20),
+    "utfairshare": Account.psi,
+    "currfairshare": lambda account, t: account.occupied,
+}
+"""What a union's members have used together of what they share together."""
+
+BALANCED = ("directcontr", "orig-direct", "rel-direct", "simpl-direct")
+"""Policies by which the balance of a union is that of its members together."""
+
+
+def union_key(walk: Walk, policy: str, t: int, members: list[int]) -> Any:
+    """The union with the least is served next."""
+    if policy in BALANCED:
+        return sum(KEYS[policy](walk, t, u) for u in members)
+    used = sum(USED[policy](walk.of_jobs[u], t) for u in members)
+    owned = sum(walk.owned[u] for u in members)
+    if policy == "fairshare:20s":
+        return owned == 0, round(used / (owned or 1) * 2**20)
+    return owned == 0, Fraction(int(used), owned or 1)
+
 
 def rows(schedule: Schedule) -> list[tuple[int, int, int, int]]:
     """(job, start, owner, copies) of all entries."""
@@ -331,6 +355,17 @@ class _Certificate:
 
     def _choice(self, t: int, waiting: list[int]) -> int:
         if (key := self.key) is not None:
+            unions, policy = self.walk.workload.unions, self.schedule.policy
+            if unions is not None and policy in {*USED, *BALANCED}:
+                of = [[u for u in range(self.walk.k) if unions[u] == one] for one in unions]
+                one = min(
+                    (unions[u] for u in waiting),
+                    key=lambda one: (
+                        union_key(self.walk, policy, t, of[unions.index(one)]),
+                        one,
+                    ),
+                )
+                waiting = [u for u in waiting if unions[u] == one]
             return min(waiting, key=lambda u: (key(self.walk, t, u), u))
         organization = self.walk.organization[self.entries[0].job] if self.entries else -1
         if organization not in waiting:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import factorial
 
 import numpy as np
 
+from shapleyprio.fairness.owen import owen_denominator, owen_numerators
 from shapleyprio.replay.coalitions.deciding import MOST_STARTS, DecidingCoalitions, can_decide
 from shapleyprio.replay.coalitions.exact import (
     all_coalitions,
@@ -19,7 +20,14 @@ from shapleyprio.replay.coalitions.first_come import Valuation
 from shapleyprio.replay.coalitions.fluid import Fluid, fluid_of
 from shapleyprio.replay.coalitions.game import Bools, Game, Ints
 from shapleyprio.replay.coalitions.options import EXACT_ORGANIZATIONS
-from shapleyprio.replay.coalitions.sampling import Draws, Floats, Sample, fit
+from shapleyprio.replay.coalitions.sampling import GROUPS, Draws, Floats
+from shapleyprio.replay.coalitions.unions import (
+    OrderingDraws,
+    needed,
+    needed_coalitions,
+    random_orderings,
+    rounded_owen_values,
+)
 from shapleyprio.replay.coalitions.whole_jobs import WholeJobs, can_pass
 
 FLUID_ORGANIZATIONS = 18
@@ -29,7 +37,6 @@ FLUID_ORDERINGS = 2_000
 """Random orderings, and as many reversed, from which it is estimated else."""
 
 FIRST_BUDGET = 64
-GROUPS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +72,14 @@ class Estimate:
         return replace(self, numerators=numerators)
 
 
-def denominator_of(organizations: int) -> int:
-    """Returns what an estimate's numerators are divided by: k! if it is exact, else a rounding."""
-    return factorial(organizations) if organizations <= EXACT_ORGANIZATIONS else 2**20
+def denominator_of(organizations: int, unions: Sequence[int] | None) -> int:
+    """Returns what an estimate's numerators are divided by: k! if it is exact, else a rounding.
+
+    Where organizations stand together, it is `owen_denominator` instead of k!.
+    """
+    if needed(organizations, unions) > 2**EXACT_ORGANIZATIONS:
+        return 2**20
+    return factorial(organizations) if unions is None else owen_denominator(unions)
 
 
 class Estimator:
@@ -80,7 +92,8 @@ class Estimator:
         budget: coalitions to value at most, where not all are; some more if it is very small.
         seed: of the draws; the same seed gives the same estimate.
         cores: to compute on; the result does not depend on it.
-        exact_organizations: up to so many all coalitions are valued.
+        exact_organizations: up to so many all coalitions are valued, and as many coalitions where
+            organizations stand together.
         most_starts: jobs times coalitions up to which these decide by their own φ, as under Ref;
             with more, and where processors often change, they run first come, first served.
     """
@@ -117,22 +130,24 @@ class Estimator:
                 the one before, until it is content; it may also look at a clock. None spends the
                 budget.
         """
-        k = game.organizations
-        if k <= self._exact_organizations:
+        k, unions = game.organizations, game.unions
+        if needed(k, unions) <= 2**self._exact_organizations:
             return self._exactly(game)
         total = self._first_come(game, game.everybody)[0].astype(np.float64)
         fluid = fluid_of(game)
-        base, base_error = _fluid_shapley(fluid, k, self._seed)
+        base, base_error = _fluid_shapley(fluid, k, unions, self._seed)
         rest_total = total - base.sum(axis=0)
-        draws, known = Draws(k, self._seed), dict[bytes, Floats]()
+        draws: Draws | OrderingDraws
+        draws = Draws(k, self._seed) if unions is None else OrderingDraws(unions, self._seed)
+        known = dict[bytes, Floats]()
         spent = self._budget if good_enough is None else min(FIRST_BUDGET, self._budget)
         while True:
             sample = draws.sample(spent)
             rest = self._values(game, sample.coalitions, known) - fluid.values(sample.coalitions)
-            error = _jackknife(sample, rest[:, 0], rest_total[0])
+            shares, error = sample.solved(rest, rest_total)
             found = Estimate(
-                numerators=_rounded(base + fit(sample, rest, rest_total), k),
-                denominator=denominator_of(k),
+                numerators=_rounded(base + shares, denominator_of(k, unions)),
+                denominator=denominator_of(k, unions),
                 error=np.hypot(error, base_error),
                 coalitions=len(known) + 1,
             )
@@ -170,12 +185,18 @@ class Estimator:
         return self._deciding.values(game) if can_decide(game, self._most_starts) else None
 
     def _exactly(self, game: Game) -> Estimate:
-        k = game.organizations
-        values = self.values(game, all_coalitions(k))
-        columns = [shapley_numerators(column) for column in values.T]
+        k, unions = game.organizations, game.unions
+        coalitions = all_coalitions(k) if unions is None else needed_coalitions(unions)
+        values = self.values(game, coalitions)
+        if unions is None:
+            columns = [shapley_numerators(column) for column in values.T]
+        else:
+            masks = (coalitions @ (1 << np.arange(k))).tolist()
+            valued = [dict(zip(masks, column, strict=True)) for column in values.T.tolist()]
+            columns = [owen_numerators(column, unions) for column in valued]
         return Estimate(
             numerators=tuple(zip(*columns, strict=True)),
-            denominator=denominator_of(k),
+            denominator=denominator_of(k, unions),
             error=np.zeros(k),
             coalitions=len(values),
         )
@@ -211,36 +232,24 @@ def estimate(
     return estimator.estimate(game, good_enough=good_enough)
 
 
-def _rounded(contributions: Floats, k: int) -> tuple[tuple[int, int, int], ...]:
-    scaled = (contributions * denominator_of(k)).tolist()
+def _rounded(contributions: Floats, denominator: int) -> tuple[tuple[int, int, int], ...]:
+    scaled = (contributions * denominator).tolist()
     return tuple((round(a), round(b), round(c)) for a, b, c in scaled)
 
 
-def _jackknife(sample: Sample, values: Floats, total: float) -> Floats:
-    """Estimates standard errors of a fit, from fits that leave out one group of pairs each.
-
-    Pairs of sizes that were taken whole belong to every group: they bring no chance into it.
-    """
-    if sample.exact:
-        return np.zeros(sample.coalitions.shape[1])
-    pair = np.arange(len(values)) // 2  # those of one size stand together
-    group = np.where(sample.complete, -1, pair % GROUPS)
-    fits = np.array(
-        [
-            fit(sample.without(group == g), values[group != g, None], np.array([total]))[:, 0]
-            for g in range(GROUPS)
-        ]
-    )
-    spread: Floats = ((fits - fits.mean(axis=0)) ** 2).sum(axis=0)
-    return np.sqrt((GROUPS - 1) / GROUPS * spread)
-
-
-def _fluid_shapley(fluid: Fluid, k: int, seed: int) -> tuple[Floats, Floats]:
-    """Returns the fluid approximation's own Shapley values, and the standard errors of φ."""
-    if k <= FLUID_ORGANIZATIONS:
-        return rounded_shapley_values(fluid.all_values()), np.zeros(k)
+def _fluid_shapley(
+    fluid: Fluid, k: int, unions: Sequence[int] | None, seed: int
+) -> tuple[Floats, Floats]:
+    """Returns the fluid approximation's own contributions, and the standard errors of φ."""
+    if needed(k, unions) <= 2**FLUID_ORGANIZATIONS:
+        if unions is None:
+            return rounded_shapley_values(fluid.all_values()), np.zeros(k)
+        return rounded_owen_values(fluid, unions), np.zeros(k)
     random = np.random.default_rng((seed % 2**64, k))
-    drawn = random.permuted(np.tile(np.arange(k), (FLUID_ORDERINGS, 1)), axis=1)
+    if unions is None:
+        drawn = random.permuted(np.tile(np.arange(k), (FLUID_ORDERINGS, 1)), axis=1)
+    else:
+        drawn = random_orderings(unions, FLUID_ORDERINGS, random)
     groups = np.array(
         [
             fluid.contributions(np.concatenate((part, part[:, ::-1])))

@@ -53,6 +53,7 @@ class Game:
             needs all q at once.
         backfill: what may pass a rigid job that does not fit, as in `Workload`.
         bays: which processors each job may have; None if all.
+        unions: as in `Workload`.
         owned_in: int64[changes, bays, k], the owned processors by bay; None if `bays` has them,
             for they never change.
 
@@ -74,6 +75,7 @@ class Game:
     wide: Wide = "expand"
     backfill: Backfill = "none"
     bays: Bays | None = None
+    unions: tuple[int, ...] | None = None
     owned_in: Ints | None = None
 
     def __post_init__(self) -> None:
@@ -166,5 +168,6 @@ def game_with(
         limit=workload.limit[jobs],
         wide=workload.wide,
         backfill=workload.backfill,
+        unions=workload.unions,
         bays=None if bays is None else bays.of_jobs(jobs),
     )

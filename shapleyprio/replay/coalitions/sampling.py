@@ -20,6 +20,9 @@ from shapleyprio.replay.coalitions.game import Bools
 
 Floats = NDArray[np.float64]
 
+GROUPS = 10
+"""Parts of a sample from whose differences standard errors are estimated."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -42,6 +45,15 @@ class Sample:
     def exact(self) -> bool:
         """Whether every coalition is there, so that the fit is the Shapley value itself."""
         return bool(self.complete.all())
+
+    def solved(self, values: Floats, total: Floats) -> tuple[Floats, Floats]:
+        """Returns the contributions in n games, float64[k, n], and standard errors in the first.
+
+        Args:
+            values: float64[c, n], v of each coalition in each game.
+            total: float64[n], v of the coalition of all.
+        """
+        return fit(self, values, total), _jackknife(self, values[:, 0], total[0])
 
     def without(self, left_out: NDArray[np.bool_]) -> Sample:
         """Leaves coalitions out, none of a size that is complete; the others weigh more for it."""
@@ -123,6 +135,25 @@ def fit(sample: Sample, values: Floats, total: Floats) -> Floats:
     )[0]
     fitted: Floats = total / k + rest - rest.mean(axis=0)
     return fitted
+
+
+def _jackknife(sample: Sample, values: Floats, total: float) -> Floats:
+    """Estimates standard errors of a fit, from fits that leave out one group of pairs each.
+
+    Pairs of sizes that were taken whole belong to every group: they bring no chance into it.
+    """
+    if sample.exact:
+        return np.zeros(sample.coalitions.shape[1])
+    pair = np.arange(len(values)) // 2  # those of one size stand together
+    group = np.where(sample.complete, -1, pair % GROUPS)
+    fits = np.array(
+        [
+            fit(sample.without(group == g), values[group != g, None], np.array([total]))[:, 0]
+            for g in range(GROUPS)
+        ]
+    )
+    spread: Floats = ((fits - fits.mean(axis=0)) ** 2).sum(axis=0)
+    return np.sqrt((GROUPS - 1) / GROUPS * spread)
 
 
 def _pairs(k: int, s: int) -> int:

@@ -291,5 +291,6 @@ def workload_of_game(game: Game, time: int) -> Workload:
         position=order,
         wide=game.wide,
         backfill=game.backfill,
+        unions=game.unions,
         bays=None if game.bays is None else replace(game.bays.of_jobs(order), owned=most),
     )

@@ -55,18 +55,27 @@ def on_one_core(world: World, length: int) -> Iterator[int]:
         yield min(last * seconds, length)
 
 
-def lattice_keys(organizations: int, block: Block, *, by_second: bool, more_lists: int = 0) -> Keys:
+def lattice_keys(
+    organizations: int,
+    block: Block,
+    *,
+    by_second: bool,
+    more_lists: int = 0,
+    unions: bool = False,
+) -> Keys:
     """Makes rows for R(C) of all coalitions C.
 
     Args:
         organizations: k.
         block: of keys.
+        unions: whether organizations stand together: then what is noted of all coalitions is
+            enough (`native/owen.h`), and rows are never written to.
         more_lists: longest notes for which there is room besides LISTS; when it is full, rows are
             made of what is noted. Where keys are found by second there is room for all.
         by_second: whether keys may be found so if one limb is enough.
     """
     count = 2**organizations
-    by = by_second_of(organizations if by_second and not block.wide else 0, block)
+    by = by_second_of(organizations if unions or (by_second and not block.wide) else 0, block)
     keys = keys_of(
         rows=count,
         coalitions=count,

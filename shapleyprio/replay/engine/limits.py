@@ -25,6 +25,9 @@ MOST_REF_ORGANIZATIONS = 20
 MOST_REF_ORGANIZATIONS_BY_HORIZON = 18
 """What is younger than the horizon takes memory as well."""
 
+MOST_REF_ORGANIZATIONS_IN_UNIONS = 16
+"""Their keys are sums that are made at each choice, of two limbs (`native/owen.h`)."""
+
 MOST_RAND_ORGANIZATIONS = 62
 """Coalitions that are sampled are sets of bits in one signed 64-bit number."""
 
@@ -122,6 +125,12 @@ def ref_block(workload: Workload) -> Block:
             f"ref keeps a schedule for each of 2^k coalitions, and k = {k} is more than {most}",
             Remedy.SAMPLE,
         )
+    if workload.unions is not None and k > MOST_REF_ORGANIZATIONS_IN_UNIONS:
+        raise PolicyError(
+            f"ref of {k} organizations of which some have a parent takes too long; "
+            f"{MOST_REF_ORGANIZATIONS_IN_UNIONS} are possible",
+            Remedy.SAMPLE,
+        )
     if workload.bays is not None and numbers_of(workload.bays) << k > MOST_NUMBERS_CONFINED:
         raise PolicyError(
             f"ref of {k} organizations with {len(workload.bays.partitions)} partitions and "
@@ -151,7 +160,7 @@ def rand_block(workload: Workload, orderings: int) -> Block:
             f"{k} organizations; rand takes {MOST_RAND_ORGANIZATIONS} at most; put some of them "
             "together, or replay other policies, such as shapley"
         )
-    weight = Fraction(2 * orderings + 1)
+    weight = Fraction(2 * orderings + 1) * largest_union(workload)
     return _block(workload, weight, terms=2 * orderings + 2, wanted=LONGEST_BLOCK)
 
 
@@ -166,8 +175,15 @@ def estimated_block(workload: Workload, wanted: int, denominator: int) -> Block:
     """
     wide = check_range(workload)
     error = WIDE_ERROR if wide else ERROR
-    seconds = isqrt(error // (denominator * workload.system_processors))
+    weight = denominator * largest_union(workload)
+    seconds = isqrt(error // (weight * workload.system_processors))
     return Block(max(min(seconds, wanted), 1), wide)
+
+
+def largest_union(workload: Workload) -> int:
+    """Returns how many keys are added up to one of a union at most."""
+    unions = workload.unions
+    return 1 if unions is None else max(map(unions.count, unions))
 
 
 def _block(workload: Workload, weight: Fraction, *, terms: int, wanted: int) -> Block:

@@ -37,6 +37,7 @@ class Jobs(NamedTuple):
             in order of release.
         rigid: [1], whether a job needs all its processors at once.
         backfill: [1], whether others may pass a rigid job that does not fit.
+        unions: [k], the number of each organization's union; [0] if all stand alone.
     """
 
     first: Ints
@@ -52,6 +53,7 @@ class Jobs(NamedTuple):
     arrival_width: Ints
     rigid: Ints
     backfill: Ints
+    unions: Ints
 
 
 class PastEvents(NamedTuple):
@@ -237,6 +239,7 @@ def jobs_of(workload: Workload) -> Jobs:
         arrival_width=workload.processors[arrival],
         rigid=np.array([rigid], dtype=np.int64),
         backfill=np.array([rigid and workload.backfill == "easy"], dtype=np.int64),
+        unions=np.array(workload.unions or (), dtype=np.int64),
     )
 
 

@@ -83,7 +83,7 @@ def no_estimate(organizations: int) -> ByEstimate:
     """Returns the order by φ − ψ before anything is known of φ."""
     nothing = Estimate(
         numerators=((0, 0, 0),) * organizations,
-        denominator=denominator_of(organizations),
+        denominator=denominator_of(organizations, None),
         error=np.zeros(organizations),
         coalitions=0,
     )

@@ -186,6 +186,7 @@ def pooled_consortium(consortia: Sequence[Consortium]) -> Consortium:
         organizations=names,
         owned=np.sum([one.owned for one in apart], axis=0),
         organization=np.concatenate([one.organization for one in apart]),
+        parents={name: one for each in reversed(apart) for name, one in each.parents.items()},
         placed=_joined(placed) if len(placed) == len(apart) else None,
         clusters=apart,
     )

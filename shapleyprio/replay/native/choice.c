@@ -4,6 +4,10 @@
 #include "decay.h"
 #include "kai.h"
 #include "karma.h"
+#include "owen.h"
+
+/* Among all organizations, not those of one union. */
+enum { ALL = -1 };
 
 /* What an organization has used of its share; who has used least of it comes first, of those with
  * the lowest rank. */
@@ -61,7 +65,7 @@ static Standing standing(int64_t policy, const World *world, bool wide, int64_t 
     case FAIR_SHARE:
         return (Standing){parts(own, t), share, 0};
     case DECAYED_SHARE:
-        return (Standing){usage_by_share(world, u), share > 0, 0};
+        return (Standing){usage_by_share(world->record.usage.at[u], share), share > 0, 0};
     case UTILITY_SHARE:
         return (Standing){utility_at(state, wide, c, u, t), share, 0};
     case CURRENT_SHARE:
@@ -82,25 +86,58 @@ static Standing standing(int64_t policy, const World *world, bool wide, int64_t 
     }
 }
 
+/* Whether by a policy organizations stand by what they used for their share. */
+static bool by_share(int64_t policy) {
+    return policy == FAIR_SHARE || policy == UTILITY_SHARE || policy == CURRENT_SHARE;
+}
+
+/* Whether a union stands by a policy where its members do together; else nobody asks for unions. */
+static bool adds_up(int64_t policy) {
+    bool balance = policy == DIRECT || policy == RELATIVE || policy == SURFACE;
+    return policy == KEYED || policy == DECAYED_SHARE || balance || by_share(policy);
+}
+
 static bool comes_before(Standing one, Standing other) {
     if (one.rank != other.rank)
         return one.rank < other.rank;
     return less_by_share(one.used, one.share, other.used, other.share);
 }
 
-/* Returns the candidate that comes before all others. */
-static int64_t first_of_all(int64_t policy, const World *world, int64_t c, int64_t t) {
-    const Coalitions *state = &world->state;
-    bool wide = is_wide(state);
-    int64_t best = -1, k = organizations_of(state);
+/* Returns where a union stands by a policy that adds up: where all its members together do. */
+static Standing standing_of_union(int64_t policy, const World *world, bool wide, int64_t c,
+                                  int64_t t, int64_t one) {
+    Standing sum = {0, 0, 0};
+    double usage = 0.0;
+    for (int64_t u = 0; u < organizations_of(&world->state); u++) {
+        if (world->jobs.unions.at[u] != one)
+            continue;
+        sum.used += standing(policy, world, wide, c, t, u).used;
+        sum.share += world->record.owned.at[u];
+        usage += world->record.usage.at[u];
+    }
+    if (policy == DECAYED_SHARE)
+        return (Standing){usage_by_share(usage, sum.share), sum.share > 0, 0};
+    return by_share(policy) ? sum : (Standing){sum.used, 1, 0};
+}
+
+/* Returns whether u may be chosen among those of a union, or ALL. */
+static bool may_be_chosen(const World *world, int64_t c, int64_t t, int64_t u, int64_t one) {
+    return (one == ALL || world->jobs.unions.at[u] == one) && is_candidate(&world->state, c, t, u);
+}
+
+/* Returns the candidate that comes before all others of a union, or of ALL. */
+static int64_t first_of_all(int64_t policy, const World *world, int64_t c, int64_t t,
+                            int64_t one) {
+    bool wide = is_wide(&world->state);
+    int64_t best = -1, k = organizations_of(&world->state);
     Standing best_one = {0, 0, 0};
     for (int64_t u = 0; u < k; u++) {
-        if (!is_candidate(state, c, t, u))
+        if (!may_be_chosen(world, c, t, u, one))
             continue;
-        Standing one = standing(policy, world, wide, c, t, u);
-        if (best < 0 || comes_before(one, best_one)) {
+        Standing its = standing(policy, world, wide, c, t, u);
+        if (best < 0 || comes_before(its, best_one)) {
             best = u;
-            best_one = one;
+            best_one = its;
         }
     }
     return best;
@@ -125,37 +162,81 @@ static int64_t earliest(const World *world, int64_t c, int64_t t) {
     return best;
 }
 
-/* Chooses for Ref and Rand the largest phi - psi, which has the least of all keys (`lattice`).
- *
- * Keys of two limbs are compared as they are, those of one without their odd divisor. */
-static int64_t least_key(const World *world, int64_t c, int64_t t) {
-    const Coalitions *state = &world->state;
+/* A key, exactly modulo 2^64 or 2^128 and rounded, of which the least is served first. */
+typedef struct {
+    Limbs exact;
+    double rounded;
+} Key;
+
+/* Returns the key of u; keys of two limbs are compared as they are, those of one without their odd
+ * divisor. */
+static Key key_of(const World *world, bool wide, int64_t c, int64_t t, int64_t u) {
     const Keys *keys = &world->keys;
-    bool wide = is_wide(state);
-    int64_t best = -1, k = organizations_of(state), second = t - keys->begin.at[0];
-    int64_t factor = keys->factor.at[c];
-    Limbs best_exact = 0;
-    double best_rounded = 0.0;
+    int64_t second = t - keys->begin.at[0], factor = keys->factor.at[c];
+    int64_t place = keys->lattice.at[0] != 0 ? c ^ (int64_t)1 << u : u;
+    int64_t low = row(keys->rows, place)[second];
+    Whole utility = utility_at(&world->state, wide, c, u, t);
+    double rounded = keys->base.at[place] + keys->slope.at[place] * (double)second +
+                     (double)factor * (double)utility;
+    if (wide)
+        return (Key){joined(row(keys->high, place)[second], low) + (Limbs)utility * (Limbs)factor,
+                     rounded};
+    uint64_t exact = (uint64_t)low + (uint64_t)factor * (uint64_t)utility;
+    return (Key){exact * (uint64_t)keys->inverse.at[c], rounded * keys->shrink.at[c]};
+}
+
+/* Chooses for Ref and Rand the largest phi - psi of a union, or of ALL, which has the least of all
+ * keys (`lattice`). */
+static int64_t least_key(const World *world, int64_t c, int64_t t, int64_t one) {
+    bool wide = is_wide(&world->state);
+    int64_t best = -1, k = organizations_of(&world->state);
+    Key best_key = {0, 0.0};
     for (int64_t u = 0; u < k; u++) {
-        if (!is_candidate(state, c, t, u))
+        if (!may_be_chosen(world, c, t, u, one))
             continue;
-        int64_t place = keys->lattice.at[0] != 0 ? c ^ (int64_t)1 << u : u;
-        int64_t low = row(keys->rows, place)[second];
-        Whole utility = utility_at(state, wide, c, u, t);
-        double rounded = keys->base.at[place] + keys->slope.at[place] * (double)second +
-                         (double)factor * (double)utility;
-        Limbs exact;
-        if (wide) {
-            exact = joined(row(keys->high, place)[second], low) + (Limbs)utility * (Limbs)factor;
-        } else {
-            exact = ((uint64_t)low + (uint64_t)factor * (uint64_t)utility) *
-                    (uint64_t)keys->inverse.at[c];
-            rounded *= keys->shrink.at[c];
-        }
-        if (best < 0 || precedes(exact, rounded, best_exact, best_rounded, wide)) {
+        Key its = key_of(world, wide, c, t, u);
+        if (best < 0 || precedes(its.exact, its.rounded, best_key.exact, best_key.rounded, wide)) {
             best = u;
-            best_exact = exact;
-            best_rounded = rounded;
+            best_key = its;
+        }
+    }
+    return best;
+}
+
+/* Returns the key of a union: the sum of its members'. */
+static Key key_of_union(const World *world, bool wide, int64_t c, int64_t t, int64_t one) {
+    Key sum = {0, 0.0};
+    for (int64_t u = 0; u < organizations_of(&world->state); u++) {
+        if (world->jobs.unions.at[u] != one)
+            continue;
+        Key its = key_of(world, wide, c, t, u);
+        sum = (Key){sum.exact + its.exact, sum.rounded + its.rounded};
+    }
+    return sum;
+}
+
+/* Returns the union that comes before all others of which a member is a candidate; the one with the
+ * lowest number, which the one listed first has, where they are equal. */
+static int64_t first_union(int64_t policy, const World *world, int64_t c, int64_t t) {
+    bool wide = is_wide(&world->state), keyed = policy == KEYED;
+    int64_t best = -1, k = organizations_of(&world->state);
+    Key best_key = {0, 0.0};
+    Standing best_one = {0, 0, 0};
+    for (int64_t one = 0; one < k; one++) {
+        int64_t u = 0;
+        while (u < k && !may_be_chosen(world, c, t, u, one))
+            u++;
+        if (u == k)
+            continue;
+        Key key = keyed ? key_of_union(world, wide, c, t, one) : best_key;
+        Standing its =
+            keyed ? best_one : standing_of_union(policy, world, wide, c, t, one);
+        if (best < 0 ||
+            (keyed ? precedes(key.exact, key.rounded, best_key.exact, best_key.rounded, wide)
+                   : comes_before(its, best_one))) {
+            best = one;
+            best_key = key;
+            best_one = its;
         }
     }
     return best;
@@ -174,10 +255,14 @@ int64_t next_served(int64_t policy, const World *world, int64_t c, int64_t t, bo
         return first_candidate(&world->state, c, t);
     if (policy == FIRST_COME)
         return earliest(world, c, t);
+    if (by_keys(policy))
+        world->keys.begin.at[3] = 1;
+    if (policy == KEYED && has_unions(world) && world->keys.lattice.at[0] != 0)
+        return first_by_owen(world, c, t);
+    int64_t one = has_unions(world) && adds_up(policy) ? first_union(policy, world, c, t) : ALL;
     if (!by_keys(policy))
-        return first_of_all(policy, world, c, t);
-    world->keys.begin.at[3] = 1;
+        return first_of_all(policy, world, c, t, one);
     if (world->keys.by_second.used.at[0] != 0)
         return least_key_by_second(world, c, t);
-    return least_key(world, c, t);
+    return least_key(world, c, t, one);
 }

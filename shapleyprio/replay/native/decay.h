@@ -15,10 +15,9 @@
 /* Lets usage decay from the last moment of coalition c to t, and adds what was used meanwhile. */
 void decay_usage(const World *world, int64_t c, int64_t t);
 
-/* Returns the usage of u for each processor that it owns (in all if it owns none), in parts. */
-static inline int64_t usage_by_share(const World *world, int64_t u) {
-    int64_t owned = world->record.owned.at[u];
-    return (int64_t)(world->record.usage.at[u] / (double)(owned ? owned : 1) * USAGE_PARTS + 0.5);
+/* Returns usage for each processor owned (in all if none is), in parts. */
+static inline int64_t usage_by_share(double usage, int64_t owned) {
+    return (int64_t)(usage / (double)(owned ? owned : 1) * USAGE_PARTS + 0.5);
 }
 
 #endif

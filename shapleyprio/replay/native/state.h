@@ -51,6 +51,7 @@ typedef struct {
     Ints arrival_width;
     Ints rigid;
     Ints backfill;
+    Ints unions;
 } Jobs;
 
 typedef struct {
@@ -174,6 +175,9 @@ static inline bool is_wide(const Coalitions *state) { return state->total.n[1] =
 
 /* How many organizations there are. */
 static inline int64_t organizations_of(const Coalitions *state) { return state->utility.n[1]; }
+
+/* Whether organizations stand together, so that unions are served before their members. */
+static inline bool has_unions(const World *world) { return world->jobs.unions.n[0] != 0; }
 
 /* Whether jobs only get processors of some bays. */
 static inline bool is_confined(const World *world) { return world->bays.reach.n[0] != 0; }

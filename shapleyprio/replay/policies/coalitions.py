@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from shapleyprio.fairness.shapley import shapley
+from shapleyprio.fairness.owen import owen
 from shapleyprio.replay.engine import lattice, pipeline, sampling
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.limits import rand_block, ref_block
@@ -39,6 +39,7 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     k, length = len(workload.organizations), workload.window.length
     # the threads of a pipeline cannot make more room for the past
     pipelined = k >= pipeline.FEWEST_ORGANIZATIONS and workload.saturation is None
+    pipelined = pipelined and workload.unions is None  # its parts make potentials
     if options.cores > 1 and pipelined:
         world = ref_world(workload, options.seed, more_lists=pipeline.parts_for(options.cores))
         steps = pipeline.on_many_cores(world, ref_block(workload), length, options.cores)
@@ -63,7 +64,8 @@ def ref_world(workload: Workload, seed: int, *, more_lists: int = 0) -> World:
     k, jobs = len(workload.organizations), jobs_of(workload)
     block = ref_block(workload)  # refuses what would need too much memory below
     state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
-    keys = lattice.lattice_keys(k, block, by_second=True, more_lists=more_lists)
+    unions = workload.unions is not None
+    keys = lattice.lattice_keys(k, block, by_second=True, more_lists=more_lists, unions=unions)
     record = record_of(workload, jobs, 2**k - 1, seed, wide=block.wide)
     return world_of(workload, jobs, state, keys, record)
 
@@ -75,7 +77,7 @@ def schedule_of_ref(
     values = values_at(state, workload.window.length)
     return replace(
         schedule_of(workload, "ref", seed, state, record, seconds),
-        contribution=shapley(values.tolist()),
+        contribution=owen(values.tolist(), workload.unions),
         coalitions=CoalitionValues(np.arange(1, len(values)), values[1:]),
     )
 
@@ -87,7 +89,7 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
         PolicyError: there are too many organizations, processors or jobs, or no ordering is to
             be drawn.
     """
-    orderings = _orderings(workload, options)
+    orderings = orderings_for(workload, options)
     length, count = workload.window.length, len(orderings)
     block = rand_block(workload, count)  # refuses what would not fit below
     members, weights = sampling.weights_of(orderings)
@@ -111,10 +113,16 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
     )
 
 
-def _orderings(workload: Workload, options: RunOptions) -> Ints:
+def orderings_for(workload: Workload, options: RunOptions) -> Ints:
+    """Draws the orderings of Rand: int64[N, k]; in each of them unions stay together."""
     if options.orderings < 1:
         raise PolicyError(f"rand with {options.orderings} orderings; draw one at least")
     random = Random(options.seed)  # noqa: S311  # reproducible draws are what is wanted
-    organizations = range(len(workload.organizations))
-    drawn = [sorted(organizations, key=lambda _: random.random()) for _ in range(options.orderings)]
+    organizations, drawn = range(len(workload.organizations)), []
+    for _ in range(options.orderings):
+        ordering = sorted(organizations, key=lambda _: random.random())
+        if unions := workload.unions:
+            place = {one: random.random() for one in unions}
+            ordering.sort(key=lambda u: place[unions[u]])
+        drawn.append(ordering)
     return np.array(drawn, dtype=np.int64)

@@ -55,9 +55,11 @@ def ref_on_dask(workload: Workload, options: RunOptions) -> Schedule:
             partitions.
         DaskError: there are no workers, they cannot do this, or one is gone.
     """
-    if workload.saturation is not None or workload.bays is not None:
+    nested = workload.unions is not None
+    if nested or workload.saturation is not None or workload.bays is not None:
         raise PolicyError(
-            "ref with a horizon, partitions or several clusters computes on one core, not on Dask"
+            "ref with a horizon, partitions, parents or several clusters computes on one core, not "
+            "on Dask"
         )
     seconds = ref_block(workload).seconds
     length, organizations = workload.window.length, len(workload.organizations)

@@ -9,6 +9,7 @@ free, then those of the second one, and so on. Everything else is as for the oth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from shapleyprio.fairness.rule import RankingRule
 from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
@@ -75,7 +76,8 @@ def rule_decisions(
     """
 
     def ranks(situation: Situation) -> list[int]:
-        rank = {name: number for number, name in enumerate(rule.rank(situation).order)}
+        ranking = replace(rule.rank(situation), unions=workload.unions)
+        rank = {name: number for number, name in enumerate(ranking.order)}
         return [rank[item.name] for item in situation.organizations]
 
     estimates = _Estimates(workload, options) if rule.estimates else None

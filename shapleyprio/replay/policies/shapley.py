@@ -58,7 +58,8 @@ def _schedule(
     workload: Workload, policy: str, predictor: Predictor | None, options: RunOptions
 ) -> Schedule:
     k, length = len(workload.organizations), workload.window.length
-    block = estimated_block(workload, options.estimation.recompute, denominator_of(k))
+    denominator = denominator_of(k, workload.unions)
+    block = estimated_block(workload, options.estimation.recompute, denominator)
     keys = keys_of(rows=k, coalitions=1, block=block, lattice=False)
     world = one_world(workload, keys, options.seed, wide=block.wide)
     estimator = Estimator(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shapleyprio.common.errors import Remedy
 from shapleyprio.config import Config, Organization, load_config
 from shapleyprio.config.membership import account_holders, node_owners
+from shapleyprio.config.organization import parents_of
 from shapleyprio.fairness.split import split
 from shapleyprio.fairness.tenure import LEFT_OUT
 from shapleyprio.replay.errors import LogError, WorkloadError
@@ -114,6 +115,7 @@ def consortium_of(
         organizations=names,
         owned=_owned(log, organizations, in_use),
         organization=organization,
+        parents=parents_of(organizations),
         placed=placed,
         nodes=nodes,
     )

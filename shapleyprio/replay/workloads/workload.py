@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.errors import Remedy
 from shapleyprio.common.wording import dates, duration, whole
+from shapleyprio.fairness.owen import unions_of
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.workloads.bays import Bays, Nodes
 from shapleyprio.replay.workloads.choices import (
@@ -30,6 +31,7 @@ class Consortium:
     Attributes:
         organizations: names; ties go to the one that comes first.
         owned: int64[organizations], processors each brings.
+        parents: organization -> its parent, of those that have one.
         organization: int32[jobs of the log], index of its organization; UNKNOWN if it has none.
         placed: whose processors each job of the log really got, with owners named as in
             organizations; None where the log does not say.
@@ -41,6 +43,7 @@ class Consortium:
     organizations: tuple[str, ...]
     owned: NDArray[np.int64]
     organization: NDArray[np.int32]
+    parents: Mapping[str, str] = field(default_factory=dict)
     placed: RecordedProcessors | None = None
     nodes: Nodes | None = None
     clusters: tuple[Consortium, ...] = ()
@@ -79,6 +82,8 @@ class Workload:
 
     Attributes:
         organizations, owned: as in Consortium.
+        unions: number of each organization's union, in the order in which they are listed; None
+            if all stand alone, or all together, which is the same.
         window: in the log's seconds.
         job: int64, the log's number of the job.
         organization: int32, index into organizations.
@@ -115,6 +120,7 @@ class Workload:
     limit: NDArray[np.int64]
     start: NDArray[np.int64]
     position: NDArray[np.int64]
+    unions: tuple[int, ...] | None = None
     placed: RecordedProcessors | None = None
     wide: Wide = DEFAULT_WIDE
     backfill: Backfill = DEFAULT_BACKFILL
@@ -233,6 +239,7 @@ def workload_of(
         limit=log.limit[order],
         start=np.where(start == UNKNOWN, UNKNOWN, start - window.start),
         position=order.astype(np.int64),
+        unions=unions_of(consortium.organizations, consortium.parents),
         placed=None if consortium.placed is None else parts_of(consortium.placed, order),
         wide=wide,
         backfill=backfill,

@@ -17,7 +17,7 @@ from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.choices import Backfill, Wide
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
-from tests.replay import literal
+from tests.replay import literal, literal_unions
 from tests.replay.literal_bays import ConfinedSchedule, Processor
 
 
@@ -244,7 +244,8 @@ class ChangingConfinedSchedule(ConfinedSchedule):
 
 def literal_decided_values(game: Game) -> list[list[int]]:
     """The same of all coalitions by bit mask, when each decides as under Ref (Fig. 1 and 3)."""
-    schedules = literal.ref_schedules(_workload(game), make=partial(_schedule, game))
+    ref_schedules = literal.ref_schedules if game.unions is None else literal_unions.ref_schedules
+    schedules = ref_schedules(_workload(game), make=partial(_schedule, game))
     coalitions = (frozenset(members(mask)) for mask in range(2**game.organizations))
     return [_worths(game, schedules[coalition]) for coalition in coalitions]
 
@@ -282,6 +283,7 @@ def _workload(game: Game) -> Workload:
         limit=unknown if game.limit is None else game.limit[order],
         start=unknown,
         position=order,
+        unions=game.unions,
         wide=game.wide,
         backfill=game.backfill,
         bays=None if game.bays is None else replace(game.bays.of_jobs(order), owned=most),

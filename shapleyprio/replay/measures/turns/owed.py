@@ -3,15 +3,17 @@
 Every proper subset of the consortium keeps the schedule that it has under `ref`; the consortium
 itself has the schedule that is looked at. φ_u = P(N) − P(N∖u) by Hart & Mas-Colell's potential, and
 v(N) enters every φ_u alike, in P(N): whom the largest φ − ψ is owed follows from the subsets and ψ.
+Where organizations stand together that is so of unions, and within each (`native/owen.h`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import comb, lcm
+from collections.abc import Iterator, Sequence
+from math import comb, factorial, lcm
 
 import numpy as np
 
+from shapleyprio.fairness.owen import joined, masks_of, parts_of
 from shapleyprio.replay.engine import lattice
 from shapleyprio.replay.engine.horizon import with_more_room
 from shapleyprio.replay.engine.keys import Ints
@@ -40,16 +42,15 @@ class Owed:
         jobs = jobs_of(workload)
         state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
         record = record_of(workload, jobs, NOBODY, 0, wide=block.wide)
-        keys = lattice.lattice_keys(k, block, by_second=True)
+        unions = workload.unions
+        keys = lattice.lattice_keys(k, block, by_second=True, unions=unions is not None)
         self._world = packed(world_of(workload, jobs, packed(state), keys, record))
         self._seconds = block.seconds
         blocks = -(-workload.window.length // block.seconds)
         self._arriving = lattice.arriving(jobs, blocks, block.seconds)
         self._choices = np.zeros(1, dtype=np.int64)
         self._now = -1
-        self._potentials: list[int] = []
-        self._scale = lcm(*range(1, k))
-        self._shares = _shares(k, self._scale)
+        self._among: _Among | _AmongUnions = _Among(k) if unions is None else _AmongUnions(unions)
 
     def order(self, t: int, utilities: Sequence[int], waiting: Sequence[int]) -> list[int]:
         """Returns the organizations that wait, the one with the largest φ − ψ first.
@@ -61,14 +62,14 @@ class Owed:
         """
         if t != self._now:
             self._advance(t)
-        return sorted(waiting, key=lambda u: self._potentials[u] + self._scale * utilities[u])
+        return self._among.order(utilities, waiting)
 
     def _advance(self, t: int) -> None:
         first, last = max(self._now, 0) // self._seconds, t // self._seconds
         self._run(first, last, last * self._seconds)
         if t > last * self._seconds:
             self._run(last, last + 1, t)
-        self._potentials = _weighted(self._shares, values_at(self._world.state, t))
+        self._among.enter(values_at(self._world.state, t))
         self._now = t
 
     def _run(self, first: int, last: int, until: int) -> None:
@@ -79,6 +80,70 @@ class Owed:
             if first < last:
                 state = packed(with_more_room(self._world.state, self._seconds))
                 self._world = packed(self._world._replace(state=state))
+
+
+class _Among:
+    """Orders organizations that stand alone."""
+
+    def __init__(self, k: int) -> None:
+        self._scale = lcm(*range(1, k))
+        self._shares = _shares(k, self._scale)
+        self._potentials: list[int] = []
+
+    def enter(self, values: Ints) -> None:
+        """Takes the values of all coalitions."""
+        self._potentials = _weighted(self._shares, values)
+
+    def order(self, utilities: Sequence[int], waiting: Sequence[int]) -> list[int]:
+        return sorted(waiting, key=lambda u: self._potentials[u] + self._scale * utilities[u])
+
+
+class _AmongUnions:
+    """Orders unions, and the members of each."""
+
+    def __init__(self, unions: Sequence[int]) -> None:
+        self._unions, self._masks = unions, masks_of(unions)
+        self._values: Sequence[int] = ()
+
+    def enter(self, values: Ints) -> None:
+        """Takes the values of all coalitions."""
+        self._values = values.tolist()
+
+    def order(self, utilities: Sequence[int], waiting: Sequence[int]) -> list[int]:
+        first = {one: self._of_union(one, utilities) for one in {self._unions[u] for u in waiting}}
+        within = {u: self._of_member(u, utilities[u]) for u in waiting}
+        return sorted(waiting, key=lambda u: (first[self._unions[u]], self._unions[u], within[u]))
+
+    def _of_union(self, one: int, utilities: Sequence[int]) -> int:
+        m = len(self._masks)
+        own = sum(psi for of, psi in zip(self._unions, utilities, strict=True) if of == one)
+        return factorial(m - 1) * own + sum(
+            factorial(q - 1) * factorial(m - 1 - q) * self._values[others]
+            for q, others in self._without(one)
+            if q
+        )
+
+    def _of_member(self, u: int, utility: int) -> int:
+        m, one = len(self._masks), self._unions[u]
+        d = self._masks[one].bit_count()
+        total = factorial(m) * factorial(d - 1) * utility
+        for part in parts_of(self._masks[one] ^ 1 << u):
+            if s := part.bit_count():
+                total += (
+                    factorial(s - 1)
+                    * factorial(d - 1 - s)
+                    * sum(
+                        factorial(q) * factorial(m - 1 - q) * self._values[others | part]
+                        for q, others in self._without(one)
+                    )
+                )
+        return total
+
+    def _without(self, one: int) -> Iterator[tuple[int, int]]:
+        """Lists how many unions there are in each coalition of others than one, and its members."""
+        masks = [mask for number, mask in enumerate(self._masks) if number != one]
+        for chosen in range(2 ** len(masks)):
+            yield chosen.bit_count(), joined(masks, chosen)
 
 
 def _shares(k: int, scale: int) -> Ints:
