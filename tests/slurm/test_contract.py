@@ -928,6 +928,7 @@ def test_without_the_controller_the_records_are_still_there(harness: Harness) ->
     until_ended(harness, done)
     occupy(harness)
     job = waiting(harness)
+    harness.slurm.account_priorities()  # from the controller comes the name of the cluster
     harness.take_down("slurmctld")
     began = time.monotonic()
     for ask in (
