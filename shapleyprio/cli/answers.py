@@ -34,6 +34,7 @@ from shapleyprio.daemon.answering.inquiries import (
 )
 from shapleyprio.daemon.answering.waiting_work import seen_by
 from shapleyprio.daemon.answering.what_if import Forecasting, what_if
+from shapleyprio.daemon.forecasting.live import LiveForecasts
 from shapleyprio.daemon.ledgers import segments_meant
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
@@ -46,6 +47,7 @@ def explained(
     slurm: QueueSource,
     inquiry: Inquiry,
     asker: Asker | None = None,
+    forecasting: Forecasting = lambda _: None,
 ) -> InquiryAnswer:
     """Answers `explain`, by each of the cluster's ledgers that has such jobs.
 
@@ -57,19 +59,24 @@ def explained(
         slurm: where the jobs are.
         inquiry: which ones are meant.
         asker: as for `explain_job`.
+        forecasting: within the daemon, as for `foreseen`.
 
     Raises:
         NothingToExplainError, SlurmError, StoreError: there is no answer.
     """
+
+    def by(store: ClusterStore, segment: Segment) -> InquiryAnswer:
+        forecasts = forecasting(store.cluster)
+        return _explained(config, store, _QueueOf(segment, slurm), inquiry, asker, forecasts)
+
     if len(ledgers) == 1:
-        segment = segment_of(config, ledgers[0].cluster)
-        return _explained(config, ledgers[0], _QueueOf(segment, slurm), inquiry, asker)
+        return by(ledgers[0], segment_of(config, ledgers[0].cluster))
     answers: list[InquiryAnswer] = []
     nothing: Exception | None = None
     for store in ledgers:
         segment = segment_of(config, store.cluster)
         try:
-            found = _explained(config, store, _QueueOf(segment, slurm), inquiry, asker)
+            found = by(store, segment)
         except (NothingToExplainError, SlurmError) as failure:  # of another pool more is known
             nothing = failure
         else:
@@ -102,6 +109,7 @@ def _explained(
     slurm: QueueSource,
     inquiry: Inquiry,
     asker: Asker | None,
+    forecasts: LiveForecasts | None,
 ) -> InquiryAnswer:
     """Answers `explain` by one ledger.
 
@@ -111,6 +119,7 @@ def _explained(
         slurm: where its jobs are.
         inquiry: which ones are meant.
         asker: as for `explain_job`.
+        forecasts: of the starts of its jobs, which know what a limit costs; None without any.
 
     Raises:
         NothingToExplainError, SlurmError, StoreError: there is no answer.
@@ -120,6 +129,9 @@ def _explained(
     facts: JobExplanation | JobsExplanation
     if inquiry.key == "job":
         facts = explain_job(store, slurm, inquiry.value, asker)
+        if facts.job and facts.prospect and facts.prospect.forecast and forecasts is not None:
+            cost = forecasts.cost_of_limit(facts.job.job_id)
+            facts = replace(facts, prospect=replace(facts.prospect, cost=cost))
         sentences = sentences_on_job(facts, influence, config.push.channel)
     else:
         explain = explain_user if inquiry.key == "user" else explain_account
@@ -238,7 +250,8 @@ class Answers:
             return foreseen(config, self._ledgers(config), self._forecasting, inquiry, asker)
         if self._queue is None or self._queue[0] is not config:
             self._queue = config, RecentQueue(self._connect(config))
-        return explained(config, self._ledgers(config), self._queue[1], inquiry, asker)
+        ledgers = self._ledgers(config)
+        return explained(config, ledgers, self._queue[1], inquiry, asker, self._forecasting)
 
     def _ledgers(self, config: Config, pool: str | None = None) -> list[ClusterStore]:
         segments = segments_meant(config, self._store.cluster, pool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shapleyprio.common.wording import clock_minute, count, duration
 from shapleyprio.daemon.answering.explain_facts import Prospect
 from shapleyprio.daemon.answering.what_if import WhatIf
+from shapleyprio.daemon.forecasting.messages import LimitCost
 from shapleyprio.store import LATER, ForecastRow
 
 LACKS = {
@@ -25,7 +26,16 @@ def sentences_on_start(prospect: Prospect | None) -> list[str]:
     if prospect.forecast is None:
         lacks = LACKS.get(prospect.waits_for)
         return [] if lacks is None else [f"When it starts is not forecast: {lacks}."]
-    return [_on_interval(prospect.forecast), _on_hour(prospect.forecast)]
+    sentences = [_on_interval(prospect.forecast), _on_hour(prospect.forecast)]
+    return sentences if prospect.cost is None else [*sentences, _on_limit(prospect.cost)]
+
+
+def _on_limit(cost: LimitCost) -> str:
+    return (
+        f"Of its user's last {cost.jobs} jobs like it nine in ten ran for at most "
+        f"{duration(cost.limit)}: with that as its time limit it would start about "
+        f"{duration(cost.sooner)} sooner."
+    )
 
 
 def sentences_on_what_if(found: WhatIf) -> list[str]:

@@ -11,6 +11,7 @@ from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJ
 from shapleyprio.daemon.answering.freshness import exception_as_json
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.drift.figures import LastWindow
+from shapleyprio.daemon.forecasting.messages import LimitCost
 from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.slurm.reasons import missing
@@ -27,10 +28,12 @@ class Prospect:
     Attributes:
         forecast: of it; None if there is none, or none that is fresh.
         waits_for: ``turn`` or ``processors``, or what the job lacks beside its turn.
+        cost: of its limit; None if it costs nothing that is worth a word, or nobody knows.
     """
 
     forecast: ForecastRow | None
     waits_for: str
+    cost: LimitCost | None = None
 
     @classmethod
     def of(cls, view: View, job: PendingJob, t: int) -> Self:
@@ -59,6 +62,7 @@ class Prospect:
             **seconds,
             "within_hour": None if found is None else found.within_hour / 100,
             "waits_for": self.waits_for,
+            "shorter_limit": self.cost and asdict(self.cost),
         }
 
 

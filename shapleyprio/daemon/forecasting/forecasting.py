@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,19 @@ from shapleyprio.common.errors import ReplayError
 from shapleyprio.daemon.estimation.known_runs import PastRun
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.forecasting.lessons import Lessons, busy
-from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest
-from shapleyprio.daemon.forecasting.moment import NOT_SUBMITTED, moment_of, with_small_jobs
+from shapleyprio.daemon.forecasting.limits import cost_of_limit
+from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest, LimitCost
+from shapleyprio.daemon.forecasting.moment import (
+    NOT_SUBMITTED,
+    PlayedMoment,
+    moment_of,
+    with_small_jobs,
+)
+from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.forecast import MOST_ERRORS, StartForecast, forecasts
 from shapleyprio.replay.forecasts.futures import FUTURES, play
+from shapleyprio.replay.forecasts.present import Present
 from shapleyprio.store import LATER, ClusterStore, ForecastRow, ToldForecast
 
 MANY_WAITING = 10_000
@@ -40,7 +49,7 @@ class StoreForecaster:
         self._running: tuple[int, Sequence[PastRun]] = -1, ()
 
     def answer(self, request: ForecastRequest) -> ForecastAnswer:
-        """Forecasts when the jobs will start that wait, or one that nobody has submitted.
+        """Forecasts when the jobs will start that wait, or answers the question about one.
 
         Raises:
             StoreError: the store cannot be read.
@@ -55,16 +64,20 @@ class StoreForecaster:
         errors = [_drawn(row).error(row.start or row.t) for row in reversed(judged)]
         if request.t != self._running[0]:  # else some may have ended since
             self._running = request.t, busy(past.unfinished, request.t)
-        running = self._running[1]
         if not request.nodes:
             return ForecastAnswer(result=WorkResult.NO_PROCESSORS, why="no node has processors")
         try:
-            rows = self._rows(request, running, errors, FUTURES)
-            if request.asked is not None:
-                return ForecastAnswer(result=WorkResult.OK, rows=tuple(rows))
-            small = self._rows(with_small_jobs(request), running, errors, FEW_FUTURES)
+            return self._answered(request, errors)
         except ReplayError as error:
             return ForecastAnswer(result=WorkResult.TOO_LARGE, why=str(error))
+
+    def _answered(self, request: ForecastRequest, errors: Sequence[float]) -> ForecastAnswer:
+        if request.with_limit is not None:
+            return ForecastAnswer(result=WorkResult.OK, cost=self._cost(request))
+        rows = self._rows(request, errors, FUTURES)
+        if request.asked is not None:
+            return ForecastAnswer(result=WorkResult.OK, rows=tuple(rows))
+        small = self._rows(with_small_jobs(request), errors, FEW_FUTURES)
         return ForecastAnswer(
             result=WorkResult.OK,
             rows=tuple(rows),
@@ -76,34 +89,18 @@ class StoreForecaster:
         )
 
     def _rows(
-        self,
-        request: ForecastRequest,
-        running: Sequence[PastRun],
-        errors: Sequence[float],
-        futures: int,
+        self, request: ForecastRequest, errors: Sequence[float], futures: int
     ) -> list[ForecastRow]:
         """Returns the forecasts of the jobs that wait, or of the one that was asked for."""
         asked = request.asked
         if asked is not None:
             request = replace(request, waiting=(*request.waiting, asked))
-        many = sum(job.tasks for job in request.waiting) > MANY_WAITING
-        moment = moment_of(request, running, self._lessons, MOST_OF_ONE if many else None)
+        moment = self._moment(request)
         wanted = [place for place, job in moment.first.items() if asked in (None, job)]
         if not wanted:
             return []
-        released = self._lessons.released(
-            moment.place_of, request.waiting, moment.organizations, moment.base
-        )
-        random = np.random.default_rng(request.t)
-        starts = play(
-            moment.present,
-            moment.order,
-            self._lessons.predictor,
-            released,
-            random,
-            futures=futures,
-            wanted=None if asked is None else np.array(wanted),
-        )
+        of_one = None if asked is None else np.array(wanted)
+        starts = self._play(request, moment)(moment.present, futures=futures, wanted=of_one)
         found = forecasts(moment.present, starts)
         return [
             _row(
@@ -114,6 +111,37 @@ class StoreForecaster:
             )
             for place in wanted
         ]
+
+    def _cost(self, request: ForecastRequest) -> LimitCost | None:
+        """Returns what the limit of one job costs it."""
+        moment = self._moment(request)
+        places = (n for n, job in moment.first.items() if job.job_id == request.with_limit)
+        place = next(places, None)
+        if place is None:
+            return None
+        played, limits = self._play(request, moment), moment.present.jobs.limit
+
+        def starts_of(present: Present) -> Ints:
+            starts = played(present, wanted=np.array([place]), drawn_by=limits)
+            return starts[:, place]
+
+        return cost_of_limit(moment.present, place, self._lessons.predictor, starts_of)
+
+    def _moment(self, request: ForecastRequest) -> PlayedMoment:
+        many = sum(job.tasks for job in request.waiting) > MANY_WAITING
+        return moment_of(request, self._running[1], self._lessons, MOST_OF_ONE if many else None)
+
+    def _play(self, request: ForecastRequest, moment: PlayedMoment) -> Callable[..., Ints]:
+        """Returns `play` of presents of a moment, with the same chances each time."""
+        lessons = self._lessons
+        waiting, codes = request.waiting, moment.organizations
+        released = lessons.released(moment.place_of, waiting, codes, moment.base)
+
+        def played(present: Present, **how: Any) -> Ints:
+            random = np.random.default_rng(request.t)
+            return play(present, moment.order, lessons.predictor, released, random, **how)
+
+        return played
 
 
 def _row(job: WaitingJob, drawn: StartForecast, base: int, errors: Sequence[float]) -> ForecastRow:

@@ -16,7 +16,11 @@ from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import Config
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.estimation.worker import StoreWorker
-from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest
+from shapleyprio.daemon.forecasting.messages import (
+    ForecastAnswer,
+    ForecastRequest,
+    LimitCost,
+)
 from shapleyprio.daemon.forecasting.scores import ForecastScore, scores_of, to_judge
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
 from shapleyprio.fairness.runs import Run
@@ -38,6 +42,12 @@ QUESTIONS_AT_ONCE = 2
 
 PATIENCE_SECONDS = 10.0
 """... for so long."""
+
+BRIEF_SECONDS = 2.0
+"""So long what nobody asked for waits for its turn."""
+
+QUICK_SECONDS = 10.0
+"""If forecasts of all jobs took no longer, what nobody asked for is found out."""
 
 ANSWER_SECONDS = 60.0
 """So long an answer takes at most; who asks waits for it."""
@@ -118,6 +128,9 @@ class LiveForecasts:
         self._config: Config | None = None
         self._asked: ForecastRequest | None = None
         self._asked_at = 0.0
+        self._seconds = 0.0
+        self._costs_of: ForecastRequest | None = None
+        self._costs: dict[int, LimitCost | None] = {}
         self._changed = True
         self._has_rows = True  # of an earlier daemon, perhaps
         self._failure: ForecastAnswer | None = None
@@ -168,30 +181,50 @@ class LiveForecasts:
         Raises:
             NoForecastsError: it is not known now.
         """
-        if not self._questions.acquire(blocking=False):
-            raise NoForecastsError("others ask for forecasts at this moment; ask again in a minute")
-        try:
-            return self._answered(job)
-        finally:
-            self._questions.release()
-
-    def _answered(self, job: WaitingJob) -> tuple[ForecastRow, int]:
-        if not self._asking.acquire(timeout=PATIENCE_SECONDS):
-            raise NoForecastsError("forecasts are being made; ask again in a minute")
-        try:
-            request, config = self._found()
-            asked = replace(request, asked=replace(job, release=request.t))
-            answer = self._ask(config, asked, ANSWER_SECONDS)
-        finally:
-            self._asking.release()
-        if answer.result is not WorkResult.OK:
-            raise NoForecastsError(f"the forecast failed: {answer.why}")
+        answer = self._answered(
+            lambda now: replace(now, asked=replace(job, release=now.t)), PATIENCE_SECONDS
+        )
         if not answer.rows:
             raise NoForecastsError(
                 "so many jobs wait that those far behind, as this would be, are not forecast"
             )
+        (row,) = answer.rows
         age = int(self._clock() - self._asked_at)
-        return _not_before(request.t + age, answer.rows[0]), age
+        return _not_before(row.t + age, row), age
+
+    def cost_of_limit(self, job_id: int) -> LimitCost | None:
+        """Returns what the limit of a job that waits costs it; None if that is not known now.
+
+        Where forecasts take long this is not found out: nobody asked for it.
+        """
+        if self._asked is not self._costs_of:
+            self._costs_of, self._costs = self._asked, {}
+        if job_id not in self._costs and self._seconds <= QUICK_SECONDS:
+            try:
+                answer = self._answered(lambda now: replace(now, with_limit=job_id), BRIEF_SECONDS)
+            except NoForecastsError:
+                return None
+            self._costs[job_id] = answer.cost
+        return self._costs.get(job_id)
+
+    def _answered(
+        self, question: Callable[[ForecastRequest], ForecastRequest], patience: float
+    ) -> ForecastAnswer:
+        if not self._questions.acquire(blocking=False):
+            raise NoForecastsError("others ask for forecasts at this moment; ask again in a minute")
+        try:
+            if not self._asking.acquire(timeout=patience):
+                raise NoForecastsError("forecasts are being made; ask again in a minute")
+            try:
+                request, config = self._found()
+                answer = self._ask(config, question(request), ANSWER_SECONDS)
+            finally:
+                self._asking.release()
+        finally:
+            self._questions.release()
+        if answer.result is not WorkResult.OK:
+            raise NoForecastsError(f"the forecast failed: {answer.why}")
+        return answer
 
     def _found(self) -> tuple[ForecastRequest, Config]:
         """Returns what a cycle found last; see `sizes`."""
@@ -261,7 +294,7 @@ class LiveForecasts:
         if rows or self._has_rows:
             self._store.transact(save)
             self._has_rows = bool(rows)
-        seconds = self._clock() - began
+        self._seconds = seconds = self._clock() - began
         self._rests_until = self._clock() + REST * seconds
         with self._store.reading() as view:
             self._publisher.publish_scores(scores_of(view, request.t))

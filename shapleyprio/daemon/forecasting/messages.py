@@ -43,6 +43,21 @@ class KnownNode(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitCost:
+    """What a long time limit costs a job that waits.
+
+    Attributes:
+        jobs: of its user's, like it, with which it is compared: the last ones that ended.
+        limit: seconds that would have been enough for nine of ten of them, in whole minutes.
+        sooner: seconds by which it would start sooner with that limit, in the mean of the futures.
+    """
+
+    jobs: int
+    limit: int
+    sooner: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastRequest(WorkerMessage):
     """Who competes for what, as a cycle found it.
 
@@ -57,6 +72,7 @@ class ForecastRequest(WorkerMessage):
         overlap: seconds of accounting that every cycle reads again.
         asked: a job that nobody has submitted, behind all others, of which alone a forecast is
             wanted; None for forecasts of those that wait.
+        with_limit: number of a job that waits, of which alone it is wanted what its limit costs.
     """
 
     t: int
@@ -67,6 +83,7 @@ class ForecastRequest(WorkerMessage):
     waiting: tuple[WaitingJob, ...]
     overlap: int
     asked: WaitingJob | None = None
+    with_limit: int | None = None
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -109,10 +126,12 @@ class ForecastAnswer(WorkAnswer):
         small_waits: organization -> seconds that a job of one processor and a minute would wait,
             in half of all futures at most, where the most processors are; without those that would
             not start.
+        cost: of the limit that was asked for; None if it costs nothing that is worth a word.
     """
 
     rows: tuple[ForecastRow, ...] = ()
     small_waits: Mapping[str, int] = field(default_factory=dict)
+    cost: LimitCost | None = None
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -123,4 +142,5 @@ class ForecastAnswer(WorkAnswer):
             why=values["why"],
             rows=tuple(ForecastRow(**row) for row in values["rows"]),
             small_waits=values["small_waits"],
+            cost=None if values["cost"] is None else LimitCost(**values["cost"]),
         )

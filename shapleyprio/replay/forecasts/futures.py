@@ -194,6 +194,7 @@ def play(
     *,
     futures: int = FUTURES,
     wanted: Ints | None = None,
+    drawn_by: Ints | None = None,
 ) -> Ints:
     """Plays futures with lengths and arrivals as they may be.
 
@@ -205,15 +206,20 @@ def play(
         random: to draw with.
         futures: how many.
         wanted: int64[...], which jobs of the present alone; None for all that wait.
+        drawn_by: int64[jobs of the present], limits by which lengths are drawn, as if jobs had had
+            those when their users decided on their work; None for their own.
 
     Returns:
         int64[futures, jobs of the present], when each starts; NEVER if not within four weeks.
     """
     jobs = present.jobs
     wanted = np.flatnonzero(present.waits) if wanted is None else wanted
+    drawn_by = jobs.limit if drawn_by is None else drawn_by
     lengths = predictor.draw(
-        present.user, jobs.limit, jobs.processors, present.elapsed, futures, random
+        present.user, drawn_by, jobs.processors, present.elapsed, futures, random
     )
+    ended = np.flatnonzero(present.waits & (jobs.limit < drawn_by))  # by their shorter limits
+    lengths[:, ended] = np.minimum(lengths[:, ended], jobs.limit[ended])
     found, days = [], 1
     for one, seed in zip(lengths, random.integers(2**62, size=futures).tolist(), strict=True):
         while True:

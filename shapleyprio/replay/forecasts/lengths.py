@@ -32,6 +32,9 @@ OTHERS = 3
 PAST_OF_ANYBODY = 100
 """Recent jobs of anybody from which lengths are drawn, too."""
 
+FEWEST_COMPARED = 10
+"""Jobs of a kind that are enough to say how long nine of ten last."""
+
 Kind = tuple[int, ...]
 
 
@@ -49,6 +52,23 @@ class Lengths:
         ):
             for kind in kinds:
                 self._past.setdefault(kind, deque(maxlen=most)).append(processing_time)
+
+    def nine_of_ten(self, user: int, limit: int, processors: int) -> tuple[int, int]:
+        """Returns how long nine of ten of a user's last jobs lasted at most that are like one.
+
+        Args:
+            user: of that one, UNKNOWN where not known.
+            limit: that it asks for.
+            processors: that it wants.
+
+        Returns:
+            how many jobs were looked at, 0 if too few are known, and seconds.
+        """
+        for kind in _kinds(user, limit, processors):
+            lengths = sorted(self._past.get(kind, ()))
+            if len(lengths) >= FEWEST_COMPARED:
+                return len(lengths), lengths[-(-9 * len(lengths) // 10) - 1]
+        return 0, 0
 
     def draw(
         self,

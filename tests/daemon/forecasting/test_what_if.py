@@ -78,6 +78,7 @@ def test_the_answer_says_when_how_probably_and_how_old_it_is(
             "late": start,
             "within_hour": 1,
             "waits_for": "turn",
+            "shorter_limit": None,
         },
         "age": 20,
         "sentences": list(found.lines),

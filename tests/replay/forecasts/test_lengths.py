@@ -103,3 +103,17 @@ def test_where_none_has_lasted_longer_twice_the_longest_is_likely() -> None:
 def test_of_whom_nothing_is_known_half_last_as_long_again() -> None:
     (found,) = drawn(Lengths(), [(UNKNOWN, UNKNOWN, 1, 10_000)], times=2000)
     assert sorted(found)[1000] == pytest.approx(20_000, rel=0.1)
+
+
+def test_of_ten_jobs_of_a_kind_nine_are_no_longer() -> None:
+    lengths = Lengths()
+    for seconds in range(9):
+        lengths.learn(1, 600, 4, seconds + 1)
+    assert lengths.nine_of_ten(1, 600, 4) == (0, 0)
+    lengths.learn(1, 600, 2, 500)
+    assert lengths.nine_of_ten(1, 600, 4) == (10, 9)  # those with the limit
+    assert lengths.nine_of_ten(1, 900, 4) == (10, 9)  # all of the user's
+    assert lengths.nine_of_ten(2, 600, 4) == lengths.nine_of_ten(UNKNOWN, 600, 4) == (0, 0)
+    for _ in range(10):
+        lengths.learn(1, 600, 4, 100)
+    assert lengths.nine_of_ten(1, 600, 4) == (19, 100)
