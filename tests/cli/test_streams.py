@@ -74,16 +74,21 @@ def test_a_wrong_slurm_conf_is_named_at_once(
     connect(config)
 
 
+@pytest.fixture(scope="module")
+def imported() -> None:
+    """What commands import, which others may perhaps not read."""
+    for words in ("init --cluster-independent --output -", "experiment missing --deal-users 2"):
+        CliRunner().invoke(main, words.split())
+
+
 @pytest.fixture
-def closed(tmp_path: Path) -> Iterator[Path]:
+def closed(imported: None, tmp_path: Path) -> Iterator[Path]:
     """A folder with a log, a configuration and a list, which we may not enter."""
     closed = tmp_path / "closed"
     closed.mkdir()
     (closed / "log").write_text("; MaxProcs: 3\n1 0 0 9 1 0 0 1 9 0 1 5 6 1 2 3 -1 0\n")
     (closed / "config.toml").write_text('[[organization]]\nname = "physics"\nprocessors = 3\n')
     (closed / "store.db").touch()
-    for words in ("init --cluster-independent --output -", "experiment missing --deal-users 2"):
-        CliRunner().invoke(main, words.split())  # imports what others may perhaps not read
     closed.chmod(0)
     as_root = os.geteuid() == 0
     if as_root:
