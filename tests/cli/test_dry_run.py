@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.cli.shown import dry_run as dry_running
+from shapleyprio.daemon.estimation import live
 from shapleyprio.store import Store
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS
 from tests.leases import another_steers
@@ -47,6 +48,17 @@ def test_a_dry_run_shows_the_ranking_and_how_much_would_be_written(shell: Comman
     ]
     assert lines[5:] == ["1 write; --verbose lists them"]
     assert "new ledger" not in result.stderr
+
+
+def test_a_dry_run_says_at_once_that_it_waits_for_an_estimate(
+    shell: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PATIENCE_SECONDS", 0.05)  # a worker takes longer to start
+    shell.configure(fairness={"rule": "shapley"}, estimation={"time_limit": "50s"})
+    result = shell.run(*DRY)
+    assert result.exit_code == 0
+    (said,) = [line for line in result.stderr.splitlines() if "waiting for an estimate" in line]
+    assert said.endswith("at_most_seconds=50")
 
 
 def test_verbose_lists_every_write(shell: CommandLine) -> None:

@@ -3,9 +3,9 @@
 Most daemons die within this process, by an exception that no handler of errors sees: what is
 committed stays, all else is undone, and the next one knows only what is stored. That is what
 SIGKILL leaves, but for the database's own recovery, so a few lives kill real processes, and on
-servers one in twelve kills the server. In one in twelve the rule is `shapley`, and whatever
-happens to the estimator, no cycle ranks by another estimate than the one from scratch. A full disk
-and a read-only one are what the database says of them, and in one life in twelve on SQLite a small
+servers one in twelve kills the server. In one in twelve the rule is `shapley`, every fault happens
+to the estimator, and no cycle ranks by another estimate than the one from scratch. A full disk and
+a read-only one are what the database says of them, and in one life in twelve on SQLite a small
 file-system of its own.
 """
 

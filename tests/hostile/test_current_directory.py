@@ -19,6 +19,11 @@ from shapleyprio.slurm.pyslurm import client as pyslurm
 IMPORTED = ("click", "json", "numpy", "pydantic", "pyslurm", "selectors", "sqlalchemy", "structlog")
 """By one of the programs below."""
 
+ANOTHER = ["unshare", "--user"]
+"""Runs a command as somebody who is not root, whoever runs the tests."""
+
+ROOT = [*ANOTHER, "--map-root-user"]
+
 SECONDS = 120
 
 
@@ -63,11 +68,18 @@ def test_have_a_child_import_from_the_directory_of_whoever_starts_it(
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["command", "module"])
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [(ROOT, ["status"]), (ANOTHER, ["daemon", "--once"])],
+    ids=["root", "daemon"],
+)
 def test_have_root_or_the_daemon_import_from_the_directory_that_they_are_in(
-    trapped: Path, *, installed: bool
+    trapped: Path, user: list[str], words: list[str], *, installed: bool
 ) -> None:
     command = shutil.which("shapleyprio", path=str(Path(sys.executable).parent))
     if installed and command is None:
         pytest.skip("shapleyprio is not installed beside this Python")
+    if subprocess.run([*user, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("unshare makes no user namespace here")
     program = [command] if installed and command else [sys.executable, "-m", "shapleyprio"]
-    imports_none(trapped, [*program, "daemon", "--config", str(trapped / "none.toml")])
+    imports_none(trapped, [*user, *program, *words, "--config", str(trapped / "none.toml")])

@@ -40,6 +40,7 @@ class Estimation:
 
     Attributes:
         fault: of the next request; None for none.
+        to_come: faults that have not happened yet.
         right: second -> contributions that were found from scratch when they were asked for.
         ranked: whether there was an estimate to rank by -> in how many cycles.
     """
@@ -47,6 +48,7 @@ class Estimation:
     url: str
     name: str
     fault: EstimatorFault | None = None
+    to_come: list[EstimatorFault] = field(default_factory=lambda: list(FAULTS))
     right: dict[int, list[Mapping[str, Trajectory]]] = field(default_factory=dict)
     ranked: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
 
@@ -110,6 +112,8 @@ class _HurtWorker(EstimationWorker):
         self, request: EstimateRequest, *, memory_limit: int, time_limit: float
     ) -> EstimateAnswer:
         fault = self._estimation.fault
+        if fault in self._estimation.to_come:
+            self._estimation.to_come.remove(fault)
         self._estimation.from_scratch(request)
         later = threading.Timer(0.1, self._signal, [SIGKILL])
         if fault == "killed":

@@ -123,6 +123,9 @@ class Life:
             list(happenings), weights=list(happenings.values()), k=EVENTS
         ):
             self._note(happening())
+        while self.estimation is not None and self.estimation.to_come:
+            self.world.bring_up()
+            self._note(self.hurt_the_estimator())
 
     def settle(self) -> None:
         """Everything works again, until all that happened is accounted; ranks are by balance."""
@@ -251,7 +254,8 @@ class Life:
         """Its worker is killed, stopped, slow or short of memory when it is asked next."""
         assert self.estimation is not None
         self.slurm.wait(40)  # an estimate is due
-        self.estimation.fault = fault = self.chance.choice(FAULTS)
+        faults = self.estimation.to_come or FAULTS
+        self.estimation.fault = fault = self.chance.choice(faults)
         ran = self.run()
         self.estimation.fault = None
         return f"{ran} while the estimator is {fault}"
