@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shapleyprio.fairness.runs import UNFINISHED_STATES, JobRecord, RunKey, run_of
 from shapleyprio.lab.trial.numbering import Submitted, records_by_job
-from shapleyprio.lab.trial.plan import owners_of, sizes_of
+from shapleyprio.lab.trial.plan import ClusterPlan
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import contributed
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, RecordedProcessors
@@ -123,7 +123,7 @@ class ExecutedWorkload:
 
 
 def executed_workload(
-    workload: Workload,
+    plan: ClusterPlan,
     records: Sequence[JobRecord],
     *,
     policy: str,
@@ -138,7 +138,7 @@ def executed_workload(
     What counts as executed is what was executed; the workload that comes back says so.
 
     Args:
-        workload: as it should be.
+        plan: how the jobs were put on the cluster.
         records: of these jobs.
         policy: what to call the schedule.
         submitted: what Slurm knows these jobs as.
@@ -147,7 +147,7 @@ def executed_workload(
             their nodes.
         seed: of the workload.
     """
-    owners, sizes = owners_of(workload), sizes_of(workload)
+    workload, owners, sizes = plan.workload, plan.owners, plan.sizes
     of_jobs = sorted(records_by_job(records, submitted), key=_execution)
     last = dict(of_jobs)
     count, length = len(workload.job), workload.window.length

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.common.errors import Remedy
-from shapleyprio.lab.testbed.configuration import LONGEST_GUARD, ClusterSpec
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import EVERYTHING, LONGEST_GUARD, ClusterSpec
 from shapleyprio.lab.trial.arms import Arm
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -89,6 +92,38 @@ def _whole_minutes(
     return 60 * minutes
 
 
+class ClusterPlan(Protocol):
+    """How the jobs of a workload become jobs of a private Slurm."""
+
+    @property
+    def workload(self) -> Workload:
+        """As Slurm runs it."""
+
+    @property
+    def owners(self) -> Mapping[str, int]:
+        """Node -> index of its organization; nodes of nobody are missing."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Node -> its processors."""
+
+    @property
+    def accounts_of_users(self) -> Mapping[int, Sequence[str]]:
+        """Code of a user -> accounts that are this user's alone."""
+
+    def spec(self, arm: Arm, *, speed: int) -> ClusterSpec:
+        """Returns the cluster of an arm."""
+
+    def populate(self, cluster: PrivateSlurm, arm: Arm) -> None:
+        """Adds accounts, and what else jobs need, to a cluster that runs."""
+
+    def options(self, job: int, arm: Arm) -> tuple[str, ...]:
+        """Returns the options of sbatch in which jobs differ."""
+
+    def organizations(self, arm: Arm) -> str:
+        """Returns the tables [[organization]] of the daemon's configuration."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrialMember:
     """An organization as the private Slurm knows it.
@@ -104,61 +139,119 @@ class TrialMember:
     processors: int
 
 
-def members_of(workload: Workload) -> tuple[TrialMember, ...]:
-    """Returns the organizations in their order."""
-    return tuple(
-        TrialMember(f"o{u + 1}", f"n{u + 1}" if owned else None, owned)
-        for u, owned in enumerate(workload.owned.tolist())
-    )
+@dataclass(frozen=True)
+class OwnNodes:
+    """Every organization has one node with all its processors, and one account.
 
+    Attributes:
+        workload: as Slurm runs it.
+    """
 
-def account_of(workload: Workload, job: int, arm: Arm) -> str:
-    """Returns the account of a job: its organization's, or below it that of its user."""
-    handle = members_of(workload)[int(workload.organization[job])].handle
-    if not arm.knows_users or workload.history is None:
-        return handle
-    return user_account(handle, int(workload.history.user[job]))
+    workload: Workload
+
+    @cached_property
+    def members(self) -> tuple[TrialMember, ...]:
+        """The organizations in their order."""
+        return tuple(
+            TrialMember(f"o{u + 1}", f"n{u + 1}" if owned else None, owned)
+            for u, owned in enumerate(self.workload.owned.tolist())
+        )
+
+    @property
+    def owners(self) -> Mapping[str, int]:
+        """Node -> index of its organization."""
+        return {m.node: u for u, m in enumerate(self.members) if m.node is not None}
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Node -> its processors."""
+        return {m.node: m.processors for m in self.members if m.node is not None}
+
+    @property
+    def accounts_of_users(self) -> Mapping[int, Sequence[str]]:
+        """Code of a user -> the accounts below those of the organizations."""
+        found: dict[int, list[str]] = {}
+        for handle, users in self._users.items():
+            for user in users:
+                found.setdefault(user, []).append(user_account(handle, user))
+        return found
+
+    @property
+    def _users(self) -> Mapping[str, list[int]]:
+        """Handles of organizations -> the codes of their users, UNKNOWN left out."""
+        if self.workload.history is None:
+            return {}
+        users = self.workload.history.user
+        found = {}
+        for u, member in enumerate(self.members):
+            own: list[int] = np.unique(users[self.workload.organization == u]).tolist()
+            found[member.handle] = [user for user in own if user != UNKNOWN]
+        return found
+
+    def spec(self, arm: Arm, *, speed: int) -> ClusterSpec:
+        """Returns the cluster: a partition for each organization that brings a node."""
+        return ClusterSpec(
+            name=CLUSTER,
+            partitions={m.handle: (m.node,) for m in self.members if m.node is not None},
+            cpus=self.sizes,
+            speed=speed,
+            longest_limit=int(self.workload.limit.max()),
+            extra={**arm.settings, **CHEAP_JOBS, **NO_KILL, **_remembering(self.workload)},
+        )
+
+    def populate(self, cluster: PrivateSlurm, arm: Arm) -> None:
+        """Adds the organizations' accounts, and those of users below them if the arm knows them."""
+        cluster.add_accounts(
+            dict.fromkeys(member.handle for member in self.members),
+            shares={member.handle: member.processors for member in self.members},
+        )
+        if arm.knows_users:
+            cluster.add_accounts(
+                {
+                    user_account(handle, user): handle
+                    for handle, users in self._users.items()
+                    for user in users
+                }
+            )
+        if arm.needs_qos:
+            cluster.add_qos([member.handle for member in self.members])
+
+    def options(self, job: int, arm: Arm) -> tuple[str, ...]:
+        """Returns the options of sbatch in which jobs differ."""
+        workload = self.workload
+        handle = self.members[int(workload.organization[job])].handle
+        options = [
+            f"--account={self._account_of(job, arm)}",
+            f"--partition={EVERYTHING}",
+            f"--ntasks={workload.processors[job]}",
+            f"--time={workload.limit[job] // 60}",
+        ]
+        if arm.needs_qos:
+            options.append(f"--qos={handle}")
+        return tuple(options)
+
+    def _account_of(self, job: int, arm: Arm) -> str:
+        """Returns the account of a job: its organization's, or below it that of its user."""
+        handle = self.members[int(self.workload.organization[job])].handle
+        if not arm.knows_users or self.workload.history is None:
+            return handle
+        return user_account(handle, int(self.workload.history.user[job]))
+
+    def organizations(self, arm: Arm) -> str:
+        """Returns the tables [[organization]] of the daemon's configuration."""
+        lines = []
+        for member in self.members:
+            lines.append(
+                f'[[organization]]\nname = "{member.handle}"\naccounts = ["{member.handle}"]'
+            )
+            lines += [f'nodes = ["{member.node}"]'] if member.node is not None else []
+            lines += [f'qos = "{member.handle}"'] if arm.needs_qos else []
+        return "\n".join(lines) + "\n"
 
 
 def user_account(handle: str, user: int) -> str:
     """Returns the account of a user, whose jobs are those of the organization with the handle."""
     return f"{handle}u{user}" if user != UNKNOWN else handle
-
-
-def users_of(workload: Workload) -> Mapping[str, list[int]]:
-    """Maps organizations' handles to the codes of their users, UNKNOWN left out."""
-    if workload.history is None:
-        return {}
-    users = workload.history.user
-    found = {}
-    for u, member in enumerate(members_of(workload)):
-        own: list[int] = np.unique(users[workload.organization == u]).tolist()
-        found[member.handle] = [user for user in own if user != UNKNOWN]
-    return found
-
-
-def owners_of(workload: Workload) -> Mapping[str, int]:
-    """Maps nodes to the indices of their organizations."""
-    members = members_of(workload)
-    return {member.node: u for u, member in enumerate(members) if member.node is not None}
-
-
-def sizes_of(workload: Workload) -> Mapping[str, int]:
-    """Maps nodes to their processors."""
-    return {m.node: m.processors for m in members_of(workload) if m.node is not None}
-
-
-def spec_for(workload: Workload, arm: Arm, *, speed: int) -> ClusterSpec:
-    """Returns the cluster: a partition of its own for each organization that brings a node."""
-    members = [member for member in members_of(workload) if member.node is not None]
-    return ClusterSpec(
-        name=CLUSTER,
-        partitions={m.handle: (m.node,) for m in members if m.node is not None},
-        cpus=sizes_of(workload),
-        speed=speed,
-        longest_limit=int(workload.limit.max()),
-        extra={**arm.settings, **CHEAP_JOBS, **NO_KILL, **_remembering(workload)},
-    )
 
 
 def _remembering(workload: Workload) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shapleyprio.lab.trial.arms import ARMS
-from shapleyprio.lab.trial.plan import as_slurm_runs_it
+from shapleyprio.lab.trial.plan import OwnNodes, as_slurm_runs_it
 from shapleyprio.lab.trial.report import ArmResult, arm_result, report_as_json, simulated
 from shapleyprio.lab.trial.running import ArmRun, Conditions, Trace
 from shapleyprio.lab.trial.side_by_side import ArmsWatch, run_side_by_side
@@ -63,9 +63,7 @@ class PreparedTrial:
             traces: name of a run -> what was seen of it; all runs of this trial are there.
         """
         return [
-            arm_result(
-                self.conditions.workload, traces[run.name], seed=self.seed, cores=_cores_here()
-            )
+            arm_result(self.conditions.plan, traces[run.name], seed=self.seed, cores=_cores_here())
             for run in self.runs
         ]
 
@@ -101,7 +99,7 @@ def prepare(
     if any(policy_named(ARMS[name].model).uses_history for name in parameters.arms):
         workload = with_history(workload, log)
     conditions = Conditions(
-        workload=as_slurm_runs_it(workload), speed=parameters.speed, pace=parameters.pace
+        plan=OwnNodes(as_slurm_runs_it(workload)), speed=parameters.speed, pace=parameters.pace
     )
     return PreparedTrial(
         log=log,

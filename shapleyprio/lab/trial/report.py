@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from shapleyprio.lab.trial.executed import ExecutedWorkload, executed_workload
+from shapleyprio.lab.trial.plan import ClusterPlan
 from shapleyprio.lab.trial.running import Conditions, Trace
 from shapleyprio.replay.finish_times import finish_times
 from shapleyprio.replay.measures.measures import drifts, measure, unfairness
@@ -76,7 +77,7 @@ def simulated(
     )
 
 
-def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -> ArmResult:
+def arm_result(plan: ClusterPlan, trace: Trace, *, seed: int, cores: int = 1) -> ArmResult:
     """Measures an arm.
 
     On an accelerated clock jobs come and start some seconds late and last longer than they should,
@@ -84,13 +85,13 @@ def arm_result(workload: Workload, trace: Trace, *, seed: int, cores: int = 1) -
     that of the jobs as Slurm got them.
 
     Args:
-        workload: as it should be.
+        plan: how the jobs were put on the cluster.
         trace: what was seen of the arm.
         seed: of the workload.
         cores: that Ref may use.
     """
     executed = executed_workload(
-        workload,
+        plan,
         trace.records,
         policy=trace.arm.name,
         submitted=trace.submitted,

@@ -20,7 +20,7 @@ from shapleyprio.lab.trial.errors import TrialError
 from shapleyprio.lab.trial.executed import Held
 from shapleyprio.lab.trial.forecasts import StartErrors, errors_of
 from shapleyprio.lab.trial.numbering import Submitted, records_by_job
-from shapleyprio.lab.trial.plan import members_of, sizes_of, spec_for, user_account, users_of
+from shapleyprio.lab.trial.plan import ClusterPlan
 from shapleyprio.lab.trial.steering import COMMAND_SECONDS, CycleCounts, Pace, TrialDaemon, steering
 from shapleyprio.lab.trial.submitting import Submitter
 from shapleyprio.replay.workloads.workload import Workload
@@ -86,14 +86,19 @@ class Conditions:
     """What all arms of a trial have in common.
 
     Attributes:
-        workload: as Slurm runs it.
+        plan: the workload, and how it is put on the cluster.
         speed: cluster seconds per real second.
         pace: of the daemon.
     """
 
-    workload: Workload
+    plan: ClusterPlan
     speed: int
     pace: Pace
+
+    @property
+    def workload(self) -> Workload:
+        """As Slurm runs it."""
+        return self.plan.workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,17 +140,17 @@ def run_arm(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
 
 def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
     arm, conditions, progress = run.arm, run.conditions, run.progress
-    workload, began = conditions.workload, time.monotonic()
+    plan, began = conditions.plan, time.monotonic()
     with ExitStack() as stack:
         progress.doing = "booting"
         cluster = stack.enter_context(_booted(run, directory, stopped))
         clock = read_clock(cluster)
         daemon = None
         if arm.channel is not None:
-            running = steering(cluster, workload, arm, conditions.pace)
+            running = steering(cluster, plan, arm, conditions.pace)
             daemon = stack.enter_context(running)
         begin = int(clock.now() + HEAD_START_SECONDS * conditions.speed) + 1
-        submitter = Submitter(cluster, workload, arm, clock, begin)
+        submitter = Submitter(cluster, plan, arm, clock, begin)
         _let_pass(run, submitter, daemon, stopped)
         progress.doing = "reading"
         if daemon is not None:
@@ -154,7 +159,7 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
             Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
         )
         records, unreadable = _records(slurm, submitter, stopped)
-        held = slurm.processors_of(list(_on_several_nodes(records, sizes_of(workload))))
+        held = slurm.processors_of(list(_on_several_nodes(records, plan.sizes)))
         version = cluster.run("sinfo", "--version").strip()
         progress.doing = "stopping"
         cycles = None if daemon is None else daemon.cycles()
@@ -176,26 +181,12 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
 @contextmanager
 def _booted(run: ArmRun, directory: Path, stopped: threading.Event) -> Iterator[PrivateSlurm]:
     """Boots the cluster with its accounts; afterwards no process of it is left."""
-    workload = run.conditions.workload
-    cluster = PrivateSlurm(directory, spec_for(workload, run.arm, speed=run.conditions.speed))
+    plan = run.conditions.plan
+    cluster = PrivateSlurm(directory, plan.spec(run.arm, speed=run.conditions.speed))
     try:
         with cluster:
             _pause(stopped)
-            members = members_of(workload)
-            cluster.add_accounts(
-                dict.fromkeys(member.handle for member in members),
-                shares={member.handle: member.processors for member in members},
-            )
-            if run.arm.knows_users:
-                cluster.add_accounts(
-                    {
-                        user_account(handle, user): handle
-                        for handle, users in users_of(workload).items()
-                        for user in users
-                    }
-                )
-            if run.arm.needs_qos:
-                cluster.add_qos([member.handle for member in members])
+            plan.populate(cluster, run.arm)
             yield cluster
     finally:
         if left := end_clients(cluster.directory):

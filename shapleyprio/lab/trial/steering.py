@@ -17,8 +17,7 @@ from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.lab.testbed.steering import SteeringDaemon
 from shapleyprio.lab.trial.arms import Arm
 from shapleyprio.lab.trial.forecasts import SaidStart, starts_by_slurm
-from shapleyprio.lab.trial.plan import CLUSTER, members_of, user_account, users_of
-from shapleyprio.replay.workloads.workload import Workload
+from shapleyprio.lab.trial.plan import ClusterPlan
 from shapleyprio.store import AllocatedRun, CycleRow, Store
 
 COMMAND_SECONDS = 30  # real ones
@@ -77,6 +76,7 @@ class TrialDaemon(SteeringDaemon):
         super().__init__(cluster, config_file, log)
         self.said: list[SaidStart] = []
         self._cluster = cluster
+        self._name = cluster.spec.name
         self._url = url
         self._rule = rule
         self._looked = 0.0
@@ -96,7 +96,10 @@ class TrialDaemon(SteeringDaemon):
         if now < self._looked + LOOK_SECONDS:
             return
         self._looked = now
-        with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
+        with (
+            Store.open(self._url) as store,
+            store.cluster(self._cluster.spec.name).reading() as view,
+        ):
             forecasts = view.forecasts.latest()
         if not forecasts or (self.said and self.said[-1].forecast.t >= forecasts[0].t):
             return
@@ -108,7 +111,10 @@ class TrialDaemon(SteeringDaemon):
         return counted(self._rows(), self._rule)
 
     def _rows(self) -> list[CycleRow]:
-        with Store.open(self._url) as store, store.cluster(CLUSTER).reading() as view:
+        with (
+            Store.open(self._url) as store,
+            store.cluster(self._cluster.spec.name).reading() as view,
+        ):
             return sorted(view.history.cycles(limit=1_000_000), key=lambda row: row.number)
 
 
@@ -129,15 +135,16 @@ def ranked_by(rule: str, row: CycleRow) -> bool:
 
 @contextmanager
 def steering(
-    cluster: PrivateSlurm, workload: Workload, arm: Arm, pace: Pace
+    cluster: PrivateSlurm, plan: ClusterPlan, arm: Arm, pace: Pace
 ) -> Iterator[TrialDaemon]:
     """Starts the daemon, waits for its first cycle, and kills it in the end if it still runs."""
     config_file = cluster.directory / "shapleyprio.toml"
     url = f"sqlite:///{cluster.directory / 'shapleyprio.db'}"
     config_file.write_text(
         configuration(
-            workload,
+            plan,
             arm,
+            cluster=cluster.spec.name,
             url=url,
             pace=pace,
             since=cluster.now(),
@@ -147,8 +154,8 @@ def steering(
     )
     with Store.open(url, create=True) as store:  # we read it while the daemon starts
         if arm.knows_users:
-            with store.cluster(CLUSTER).transaction() as rows:
-                rows.runs.put(past_runs(workload, cluster.paths.user, cluster.now()))
+            with store.cluster(cluster.spec.name).transaction() as rows:
+                rows.runs.put(past_runs(plan, cluster.paths.user, cluster.now()))
     log = cluster.directory / "log" / "shapleyprio.log"
     with TrialDaemon(cluster, config_file, log, url, arm.rule) as daemon:
         daemon.await_first_cycle()
@@ -156,13 +163,13 @@ def steering(
 
 
 def configuration(
-    workload: Workload, arm: Arm, *, url: str, pace: Pace, since: int, speed: int
+    plan: ClusterPlan, arm: Arm, *, cluster: str, url: str, pace: Pace, since: int, speed: int
 ) -> str:
     """Returns the daemon's configuration; its time limits run on the cluster's clock, too."""
     moment = datetime.fromtimestamp(since, UTC).isoformat()
     new_jobs = "off" if pace.new_jobs_seconds is None else f"{pace.new_jobs_seconds}s"
     lines = [
-        f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
+        f'[slurm]\ncluster = "{cluster}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
         f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"\nrule = "{arm.rule}"',
         f'[estimation]\ntime_limit = "{ESTIMATE_SECONDS * speed}s"',
         f'longest_age = "{ESTIMATE_SECONDS * speed}s"',
@@ -172,35 +179,28 @@ def configuration(
         f'[store]\nurl = "{url}"',
         '[metrics]\naddress = "off"',
     ]
-    for member in members_of(workload):
-        lines.append(f'[[organization]]\nname = "{member.handle}"\naccounts = ["{member.handle}"]')
-        lines += [f'nodes = ["{member.node}"]'] if member.node is not None else []
-        lines += [f'qos = "{member.handle}"'] if arm.needs_qos else []
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + plan.organizations(arm)
 
 
-def past_runs(workload: Workload, login: str, now: int) -> Iterator[AllocatedRun]:
+def past_runs(plan: ClusterPlan, login: str, now: int) -> Iterator[AllocatedRun]:
     """Yields the jobs that ended before the window, as a site's own accounting knows them.
 
     They end a second after each other, the last one now, and are nobody's: only how long their
     users' jobs lasted, and with which limits, is known of them.
 
     Args:
-        workload: with its history.
+        plan: of a workload with its history.
         login: of the user who submits all jobs here.
         now: second of the cluster's clock.
     """
-    assert workload.history is not None, "whose jobs are whose is known where it is made use of"
-    accounts: dict[int, list[str]] = {}
-    for handle, users in users_of(workload).items():
-        for user in users:
-            accounts.setdefault(user, []).append(user_account(handle, user))
+    history, accounts = plan.workload.history, plan.accounts_of_users
+    assert history is not None, "whose jobs are whose is known where it is made use of"
     past = [
         (account, limit, seconds)
         for user, limit, seconds in zip(
-            workload.history.past_user.tolist(),
-            workload.history.past_limit.tolist(),
-            workload.history.past_processing_time.tolist(),
+            history.past_user.tolist(),
+            history.past_limit.tolist(),
+            history.past_processing_time.tolist(),
             strict=True,
         )
         for account in accounts.get(user, ())

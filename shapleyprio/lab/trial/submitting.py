@@ -9,13 +9,11 @@ from contextlib import contextmanager
 import numpy as np
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.configuration import EVERYTHING
 from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.lab.testbed.packages import program
 from shapleyprio.lab.trial.arms import Arm
 from shapleyprio.lab.trial.clock import ClusterClock
-from shapleyprio.lab.trial.plan import account_of, members_of
-from shapleyprio.replay.workloads.workload import Workload
+from shapleyprio.lab.trial.plan import ClusterPlan
 
 LATE_SECONDS = 0.5
 """Seconds of the cluster's clock by which jobs are submitted late.
@@ -45,7 +43,7 @@ class Submitter:
 
     Args:
         cluster: running.
-        workload: as Slurm runs it.
+        plan: the workload, and how it is put on the cluster.
         arm: under which they run.
         clock: the cluster's.
         begin: second of the cluster's clock at which the window begins.
@@ -56,16 +54,17 @@ class Submitter:
     """
 
     def __init__(
-        self, cluster: PrivateSlurm, workload: Workload, arm: Arm, clock: ClusterClock, begin: int
+        self, cluster: PrivateSlurm, plan: ClusterPlan, arm: Arm, clock: ClusterClock, begin: int
     ) -> None:
         self.submitted: dict[int, Sequence[int]] = {}
+        workload = plan.workload
         self._cluster = cluster
         self._workload = workload
         self.clock = clock
         self.begin = begin
         self._stopped = threading.Event()
         self._failure: TestbedError | None = None
-        self._options = [options(workload, job, arm) for job in range(len(workload.job))]
+        self._options = [plan.options(job, arm) for job in range(len(workload.job))]
         self._threads = []
         for u in range(len(workload.organizations)):
             jobs = np.flatnonzero(workload.organization == u).tolist()
@@ -136,20 +135,8 @@ class Submitter:
     def _sbatch(self, seconds: list[int], options: tuple[str, ...]) -> int:
         """Submits a job, or an array of jobs whose tasks last as long as each should."""
         answer = self._cluster.run(
-            *("sbatch", "--parsable", f"--partition={EVERYTHING}"),
-            *("--output=/dev/null", f"--array=0-{len(seconds) - 1}", *options),
+            *("sbatch", "--parsable", "--output=/dev/null"),
+            *(f"--array=0-{len(seconds) - 1}", *options),
             f"--wrap={script(seconds)}",
         )
         return int(answer.split(";")[0])
-
-
-def options(workload: Workload, job: int, arm: Arm) -> tuple[str, ...]:
-    """Returns the options of sbatch in which jobs differ."""
-    options = [
-        f"--account={account_of(workload, job, arm)}",
-        f"--ntasks={workload.processors[job]}",
-        f"--time={workload.limit[job] // 60}",
-    ]
-    if arm.needs_qos:
-        options.append(f"--qos={members_of(workload)[int(workload.organization[job])].handle}")
-    return tuple(options)

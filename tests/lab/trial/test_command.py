@@ -14,7 +14,7 @@ from shapleyprio.cli import main
 from shapleyprio.config import load_config
 from shapleyprio.lab.testbed import packages
 from shapleyprio.lab.trial.arms import ARMS, Arm
-from shapleyprio.lab.trial.plan import spec_for
+from shapleyprio.lab.trial.plan import OwnNodes
 from shapleyprio.lab.trial.running import ArmRun, Conditions
 from shapleyprio.lab.trial.steering import Pace, configuration
 from shapleyprio.slurm.channels import CHANNELS
@@ -95,7 +95,9 @@ def test_the_daemons_configuration_is_valid(tmp_path: Path, channel: str) -> Non
     file = tmp_path / "shapleyprio.toml"
     pace = Pace(poll_seconds=45, new_jobs_seconds=None)
     arm = Arm(name="one", settings={}, channel=channel)
-    text = configuration(WORKLOAD, arm, url="sqlite:////x", pace=pace, since=60, speed=60)
+    text = configuration(
+        OwnNodes(WORKLOAD), arm, cluster="trial", url="sqlite:////x", pace=pace, since=60, speed=60
+    )
     file.write_text(text)
     config = load_config(file)
     assert [organization.name for organization in config.organizations] == ["o1", "o2"]
@@ -110,7 +112,7 @@ def test_the_daemons_configuration_is_valid(tmp_path: Path, channel: str) -> Non
 
 @pytest.mark.parametrize("name", ARMS)
 def test_only_the_named_policy_orders_organizations(name: str) -> None:
-    settings = spec_for(WORKLOAD, ARMS[name], speed=60).extra
+    settings = OwnNodes(WORKLOAD).spec(ARMS[name], speed=60).extra
     weights = {key: int(value) for key, value in settings.items() if "Weight" in key}
     age = weights.pop("PriorityWeightAge", 0)
     counting = {key.removeprefix("PriorityWeight") for key, weight in weights.items() if weight}
@@ -123,7 +125,7 @@ def test_only_the_named_policy_orders_organizations(name: str) -> None:
 def test_progress_shows_the_time_left() -> None:
     from shapleyprio.lab.cli.trial_progress import progress_text
 
-    conditions = Conditions(workload=WORKLOAD, speed=60, pace=Pace(30, 5))
+    conditions = Conditions(plan=OwnNodes(WORKLOAD), speed=60, pace=Pace(30, 5))
     run = ArmRun(name="fifo", arm=ARMS["fifo"], conditions=conditions)
     assert progress_text(run) == "waiting"
     run.progress.doing, run.progress.second, run.progress.submitted = "running", 1500, 1

@@ -10,6 +10,7 @@ import pytest
 from shapleyprio.fairness.runs import JobRecord, RunKey
 from shapleyprio.lab.trial.executed import ExecutedWorkload, Held, executed_workload
 from shapleyprio.lab.trial.numbering import Submitted
+from shapleyprio.lab.trial.plan import OwnNodes
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -65,7 +66,7 @@ def executed(
     held: Held | None = None,
 ) -> ExecutedWorkload:
     return executed_workload(
-        jobs,
+        OwnNodes(jobs),
         records,
         policy="fifo",
         submitted=submitted or {FIRST_ID + job: [job] for job in range(len(jobs.job))},

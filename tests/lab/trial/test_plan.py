@@ -11,15 +11,10 @@ from shapleyprio.common.errors import Remedy
 from shapleyprio.lab.trial.arms import ARMS
 from shapleyprio.lab.trial.plan import (
     MOST_JOBS,
-    account_of,
+    OwnNodes,
     as_slurm_runs_it,
-    owners_of,
-    sizes_of,
-    spec_for,
-    users_of,
 )
 from shapleyprio.lab.trial.steering import past_runs
-from shapleyprio.lab.trial.submitting import options
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
@@ -57,8 +52,9 @@ def test_whole_jobs_stay_as_they_are_on_the_least_loaded_nodes() -> None:
 def test_a_whole_job_spans_nodes_and_asks_for_all_its_processors() -> None:
     jobs = as_slurm_runs_it(WHOLE)
     widest = int(np.argmax(jobs.processors))
-    assert jobs.processors[widest] > sizes_of(jobs)["n1"]
-    assert "--ntasks=3" in options(jobs, widest, ARMS["fifo"])
+    plan = OwnNodes(jobs)
+    assert jobs.processors[widest] > plan.sizes["n1"]
+    assert "--ntasks=3" in plan.options(widest, ARMS["fifo"])
 
 
 @pytest.mark.parametrize("policy", ["ref", "fairshare", "fcfs"])
@@ -79,10 +75,11 @@ def test_more_jobs_than_a_trial_takes_are_refused() -> None:
 
 
 def test_every_organization_brings_its_processors_as_one_node_and_partition() -> None:
-    spec = spec_for(as_slurm_runs_it(WHOLE), ARMS["fifo"], speed=60)
+    plan = OwnNodes(as_slurm_runs_it(WHOLE))
+    spec = plan.spec(ARMS["fifo"], speed=60)
     assert spec.partitions == {"o1": ("n1",), "o3": ("n3",)}
     assert spec.cpus == {"n1": 2, "n3": 3}
-    assert owners_of(WIDE) == {"n1": 0, "n3": 2}
+    assert plan.owners == {"n1": 0, "n3": 2}
 
 
 def test_limits_are_the_users_own_in_whole_minutes() -> None:
@@ -94,20 +91,20 @@ def test_limits_are_the_users_own_in_whole_minutes() -> None:
     )
     jobs = as_slurm_runs_it(asked)
     assert jobs.limit.tolist() == [600, 600, 120, 180]
-    given = [options(jobs, job, ARMS["fifo"])[2] for job in range(4)]
+    given = [OwnNodes(jobs).options(job, ARMS["fifo"])[3] for job in range(4)]
     assert given == ["--time=10", "--time=10", "--time=2", "--time=3"]
 
 
 def test_slurm_kills_no_job_for_its_limit_and_backfills_up_to_the_longest() -> None:
     limits = np.array([600, -1, 400_000, 20], dtype=np.int64)
-    spec = spec_for(as_slurm_runs_it(replace(WHOLE, limit=limits)), ARMS["fifo"], speed=60)
+    spec = OwnNodes(as_slurm_runs_it(replace(WHOLE, limit=limits))).spec(ARMS["fifo"], speed=60)
     assert spec.longest_limit == 400_020  # in whole minutes
     assert spec.extra["OverTimeLimit"] == "UNLIMITED"
 
 
 def test_only_where_jobs_may_have_several_nodes_slurm_remembers_them_all_the_time() -> None:
     whole, cut = (
-        spec_for(as_slurm_runs_it(workload), ARMS["fifo"], speed=60).extra
+        OwnNodes(as_slurm_runs_it(workload)).spec(ARMS["fifo"], speed=60).extra
         for workload in (WHOLE, WIDE)
     )
     assert int(whole["MinJobAge"]) > WHOLE.window.length
@@ -127,17 +124,19 @@ KNOWN = replace(
 
 
 def test_where_the_daemon_predicts_every_user_has_an_account_below_the_organizations() -> None:
-    jobs = as_slurm_runs_it(KNOWN)
-    assert users_of(jobs) == {"o1": [7], "o2": [8], "o3": [7]}
-    accounts = [account_of(jobs, job, LIVE) for job in range(len(jobs.job))]
-    assert accounts == ["o1u7", "o1u7", "o1u7", "o1", "o2u8", "o3u7", "o3u7"]
-    assert {account_of(jobs, job, ARMS["fifo"]) for job in range(len(jobs.job))} == {
-        "o1", "o2", "o3",
+    plan = OwnNodes(as_slurm_runs_it(KNOWN))
+    assert plan.accounts_of_users == {7: ["o1u7", "o3u7"], 8: ["o2u8"]}
+    accounts = [
+        f"--account={name}" for name in ("o1u7", "o1u7", "o1u7", "o1", "o2u8", "o3u7", "o3u7")
+    ]
+    assert [plan.options(job, LIVE)[0] for job in range(7)] == accounts
+    assert {plan.options(job, ARMS["fifo"])[0] for job in range(7)} == {
+        "--account=o1", "--account=o2", "--account=o3",
     }  # fmt: skip
 
 
 def test_what_users_did_before_the_window_is_known_and_counts_for_nobody() -> None:
-    runs = list(past_runs(as_slurm_runs_it(KNOWN), "ann", 1000))
+    runs = list(past_runs(OwnNodes(as_slurm_runs_it(KNOWN)), "ann", 1000))
     assert [(run.account, run.end - run.begin) for run, _ in runs if run.end is not None] == [
         ("o2u8", 5), ("o1u7", 60), ("o3u7", 60), ("o2u8", 30),
     ]  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from shapleyprio.fairness.runs import RunKey
 from shapleyprio.lab.trial.arms import ARMS
+from shapleyprio.lab.trial.plan import OwnNodes
 from shapleyprio.lab.trial.report import arm_result
 from shapleyprio.lab.trial.running import Trace
 from shapleyprio.lab.trial.steering import CycleCounts, counted
@@ -35,11 +36,11 @@ TRACE = Trace(
 
 
 def test_an_arm_is_held_against_ref_of_whole_jobs_that_backfills() -> None:
-    found = arm_result(JOBS, TRACE, seed=0)
+    found = arm_result(OwnNodes(JOBS), TRACE, seed=0)
     assert found.result.unfairness == 0
     assert found.faults() == []
     late = [*TRACE.records[:2], record(2, submit=5, start=30, end=60, nodes=BOTH, processors=6)]
-    later = arm_result(JOBS, replace(TRACE, records=late, held={}), seed=0).result
+    later = arm_result(OwnNodes(JOBS), replace(TRACE, records=late, held={}), seed=0).result
     # 6 · 30 of all 6 · 30 + 4 · 20 + 10 parts came ten seconds late
     assert later.unfairness is not None
     assert float(later.unfairness) == 10 * 180 / 270
@@ -47,7 +48,7 @@ def test_an_arm_is_held_against_ref_of_whole_jobs_that_backfills() -> None:
 
 def test_cycles_without_an_estimate_make_the_numbers_doubtful() -> None:
     doubtful = replace(TRACE, cycles=CycleCounts(outcomes={"ok": 3}, fallen_back=1, written=2))
-    assert arm_result(JOBS, doubtful, seed=0).faults() == [
+    assert arm_result(OwnNodes(JOBS), doubtful, seed=0).faults() == [
         "shapleyprio-live-site-factor: 1 cycles ranked without an estimate"
     ]
 
