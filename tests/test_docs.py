@@ -20,9 +20,11 @@ from shapleyprio.cli.options.parameters import ReplayParameters
 from shapleyprio.cli.replay import command as replay
 from shapleyprio.config import config_reference
 from shapleyprio.lab.cli.bench import command as bench
+from shapleyprio.lab.cli.rehearse import command as rehearse
 from shapleyprio.lab.cli.trial import command as trial
 from shapleyprio.lab.cli.trials import command as trials
 from shapleyprio.lab.cli.trials import trials_in
+from shapleyprio.lab.rehearsal.arms import ARMS as SITE_ARMS
 from shapleyprio.lab.trial.arms import ARMS
 from shapleyprio.replay import POLICIES, load_organizations
 from shapleyprio.replay.logs.column_names import ASK
@@ -245,6 +247,14 @@ def test_the_trial_document_names_every_arm_and_no_option_that_there_is_not() ->
     assert of_trials - options_of(replay) <= named
     of_others = {"--placement", "--backfill", "--ntasks", "--start"}
     assert named <= of_trials | options_of(bench) | of_others
+
+
+def test_the_rehearsal_document_names_every_arm_and_no_option_that_there_is_not() -> None:
+    text = (DOCS / "rehearse.md").read_text()
+    assert set(SITE_ARMS) <= set(re.findall(r"`([a-z]+)`", text))
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+    assert named <= options_of(rehearse)
+    assert options_of(rehearse) - options_of(trial) - options_of(replay) - {"--keep"} <= named
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.name)

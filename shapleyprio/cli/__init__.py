@@ -55,13 +55,14 @@ COMMANDS = {
     "experiment": "Compare policies over many windows of logs, and sum up.",
     "trial": "Run a log's jobs through a private real Slurm.",
     "trials": "Run several trials, and show them in one table.",
+    "rehearse": "Let your cluster's own days pass on a private real Slurm.",
     "db": "Upgrade the store or look at it.",
     "files": "List or copy the files that come with shapleyprio.",
     "bench": "Measure speed and memory on this machine.",
 }
 """Command -> its line in the help text. It lives in the module of the same name here, ..."""
 
-LABORATORY = frozenset({"demo", "experiment", "trial", "trials", "bench"})
+LABORATORY = frozenset({"demo", "experiment", "trial", "trials", "rehearse", "bench"})
 """... but these in `shapleyprio.lab.cli`, which not all installations have."""
 
 

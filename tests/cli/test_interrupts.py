@@ -39,6 +39,7 @@ ARGUMENTS = {
     "pause": ["--reason", "why"],
     "trial": ["log.swf"],
     "trials": [__file__, "--keep", "results"],
+    "rehearse": ["log.sacct", f"--slurm-conf={__file__}", f"--organizations={__file__}"],
     "db": ["status"],
 }
 

@@ -18,6 +18,7 @@ from shapleyprio.common.wording import duration
 from shapleyprio.lab.cli import experimenting
 from shapleyprio.lab.cli.trialling import arms_table
 from shapleyprio.lab.trial.arms import ARMS
+from shapleyprio.lab.trial.plan import OwnNodes
 from shapleyprio.lab.trial.report import SIMULATED, ArmResult, arm_result, simulated
 from shapleyprio.lab.trial.running import Trace
 from tests.cli.test_tables import A_NUMBER, ANSI, WIDTHS
@@ -114,7 +115,7 @@ def arms() -> tuple[Workload, Sequence[Result], list[ArmResult]]:
         )
         for arm in ARMS.values()
     ]
-    found = [arm_result(jobs, trace, seed=0) for trace in traces]
+    found = [arm_result(OwnNodes(jobs), trace, seed=0) for trace in traces]
     return jobs, simulated(jobs, seed=0, cores=1), found
 
 

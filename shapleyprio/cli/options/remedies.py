@@ -54,6 +54,11 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
         **WORKLOAD_REMEDIES,
         Remedy.SAMPLE: "choose fewer organizations, with --deal-users or in --organizations",
     },
+    "rehearse": {
+        Remedy.SHORTER_WINDOW: "choose fewer --days",
+        Remedy.OTHER_WINDOW: "choose another --from, or check the organizations",
+        Remedy.GIVE_TREE: "or give --associations FILE, which `sacctmgr dump` writes",
+    },
     "trials": {
         Remedy.SHORTER_WINDOW: "choose a shorter `window` in LIST",
         Remedy.WINDOW_AT_MOST: "choose a `window` of {bound} s at most in LIST",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,47 @@ class TrialsParameters:
     side_by_side: int
     directory: Path | None
     json_file: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearseParameters:
+    """Parameters of `shapleyprio rehearse`; None or empty where an option was left out.
+
+    Attributes:
+        log: files of sacct.
+        time_zone: of the times in them, and of `since`.
+        slurm_conf, associations, qos: files of the site.
+        organizations: file with their tables.
+        since: from when on jobs count.
+        days: for how long.
+        warm_up: seconds before that.
+        arms: names, in the order given; empty for the usual ones.
+        changes: settings of further arms, each as it was written.
+        speed: cluster seconds per real second.
+        side_by_side: how many arms run at once.
+        keep: directory for finished arms.
+        directory: for configurations, logs and databases.
+        json_file, waits_file, report: what to write.
+    """
+
+    log: tuple[str, ...]
+    time_zone: str
+    slurm_conf: Path
+    associations: Path | None
+    qos: Path | None
+    organizations: Path
+    since: datetime | None
+    days: float
+    warm_up: int
+    arms: tuple[str, ...]
+    changes: tuple[str, ...]
+    speed: int
+    side_by_side: int
+    keep: Path | None
+    directory: Path | None
+    json_file: Path | None
+    waits_file: Path | None
+    report: ReportParameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,22 +28,27 @@ class ClusterSpec:
 
     Attributes:
         name: of the cluster.
-        partitions: partition -> its nodes; a default partition "all" is always added.
+        partitions: partition -> its nodes; a default partition "all" is added, unless one of that
+            name is among them.
+        partition_options: partition -> what else stands in its line of slurm.conf.
         cpus_per_node: of every node that cpus does not name.
         cpus: node -> its CPUs.
+        node_options: node -> its shape as slurm.conf has it, instead of the CPUs.
         gres: node -> its generic resources, such as ``gpu:2``, at most four.
         speed: cluster seconds per real second.
         longest_limit: seconds; backfilling looks ahead as far as a job with this limit may run.
         epoch: second at which the accelerated clock starts; None means now.
-        extra: slurm.conf settings that replace or add to ours.
+        extra: slurm.conf settings that replace or add to ours; one without a value removes ours.
     """
 
     name: str = "testbed"
     partitions: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})
     )
+    partition_options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     cpus_per_node: int = 4
     cpus: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    node_options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     gres: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     speed: int = 1
     longest_limit: int = 86_400
@@ -51,8 +56,6 @@ class ClusterSpec:
     extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
-        if EVERYTHING in self.partitions:
-            raise ValueError(f"the partition {EVERYTHING!r} is always added, do not list it")
         if not self.nodes:
             raise ValueError("a cluster needs at least one node")
         if self.speed < 1 or min(self.cpus_per_node, *self.cpus.values(), 1) < 1:
@@ -146,19 +149,24 @@ def slurm_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:
     ours = {name.lower(): name for name in settings}
     for name, value in spec.extra.items():
         settings[ours.get(name.lower(), name)] = value
-    lines = [f"{name}={value}" for name, value in settings.items()]
+    lines = [f"{name}={value}" for name, value in settings.items() if value]
     for number, node in enumerate(spec.nodes):
         cpus = spec.cpus.get(node, spec.cpus_per_node)
+        plain = f"CPUs={cpus} Sockets=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=4000"
         lines.append(
             f"NodeName={node} NodeHostname={paths.host} NodeAddr=127.0.0.1"
-            f" Port={paths.controller_port + 1 + number} CPUs={cpus} Sockets=1"
-            f" CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN"
-            + (f" Gres={spec.gres[node]}" if node in spec.gres else "")
+            f" Port={paths.controller_port + 1 + number} {spec.node_options.get(node, plain)}"
+            " State=UNKNOWN" + (f" Gres={spec.gres[node]}" if node in spec.gres else "")
         )
     limits = "State=UP MaxTime=INFINITE DefaultTime=60"
     for partition, nodes in spec.partitions.items():
-        lines.append(f"PartitionName={partition} Nodes={','.join(nodes)} {limits}")
-    lines.append(f"PartitionName={EVERYTHING} Nodes={','.join(spec.nodes)} Default=YES {limits}")
+        options = spec.partition_options.get(partition, "")
+        lines.append(
+            f"PartitionName={partition} Nodes={','.join(nodes)} {limits} {options}".rstrip()
+        )
+    if EVERYTHING not in spec.partitions:
+        everything = f"Nodes={','.join(spec.nodes)} Default=YES"
+        lines.append(f"PartitionName={EVERYTHING} {everything} {limits}")
     return "\n".join(lines) + "\n"
 
 

@@ -160,10 +160,10 @@ def executed_workload(
             continue
         started[job] = record.start - begin
         place = int(workload.position[job])
-        parts += (
-            (started[job], place, job, owners.get(node, UNKNOWN), processors)
-            for node, processors in _held(record, sizes, held or {}).items()
-        )
+        of_owners = Counter[int]()
+        for node, processors in _held(record, sizes, held or {}).items():
+            of_owners[owners.get(node, UNKNOWN)] += processors
+        parts += ((started[job], place, job, *part) for part in of_owners.items())
         if record.end is not None and record.state not in UNFINISHED_STATES:
             processing_time[job] = record.elapsed
         else:

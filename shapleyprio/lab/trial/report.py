@@ -53,14 +53,19 @@ class ArmResult:
 
     def faults(self) -> list[str]:
         """Returns what makes the numbers doubtful, in words."""
-        cycles = self.trace.cycles.outcomes if self.trace.cycles is not None else {}
-        failed = [f"{n} cycles are {o}" for o, n in cycles.items() if o != "ok"]
-        if self.trace.cycles is not None and self.trace.cycles.fallen_back:
-            failed.append(f"{self.trace.cycles.fallen_back} cycles ranked without an estimate")
-        unreadable = self.trace.unreadable
-        unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
-        name = self.trace.arm.name
-        return [f"{name}: {fault}" for fault in [*self.executed.faults(), *unread, *failed]]
+        return faults_of(self.trace, self.executed)
+
+
+def faults_of(trace: Trace, executed: ExecutedWorkload) -> list[str]:
+    """Returns what makes the numbers of an arm doubtful, in words."""
+    cycles = trace.cycles.outcomes if trace.cycles is not None else {}
+    failed = [f"{n} cycles are {o}" for o, n in cycles.items() if o != "ok"]
+    if trace.cycles is not None and trace.cycles.fallen_back:
+        failed.append(f"{trace.cycles.fallen_back} cycles ranked without an estimate")
+    unreadable = trace.unreadable
+    unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
+    name = trace.arm.name
+    return [f"{name}: {fault}" for fault in [*executed.faults(), *unread, *failed]]
 
 
 def simulated(
@@ -101,9 +106,21 @@ def arm_result(plan: ClusterPlan, trace: Trace, *, seed: int, cores: int = 1) ->
     )
     policies = (REFERENCE, trace.arm.model)
     fair, model = simulated(executed.given, seed=seed, cores=cores, policies=policies)
+    return ArmResult(
+        trace=trace, executed=executed, result=held_against(fair, executed), model=model
+    )
+
+
+def held_against(fair: Result, executed: ExecutedWorkload) -> Result:
+    """Measures an arm's schedule.
+
+    Args:
+        fair: Ref's result for the jobs as Slurm got them.
+        executed: what the arm made of them.
+    """
     measures = measure(executed.workload, executed.schedule)
     turns = turns_of(executed.given, [executed.schedule])
-    result = Result(
+    return Result(
         schedule=executed.schedule,
         measures=measures,
         unfairness=unfairness(measures, fair.measures),
@@ -111,7 +128,6 @@ def arm_result(plan: ClusterPlan, trace: Trace, *, seed: int, cores: int = 1) ->
         turns=None if turns is None else turns[0],
         finish_times=finish_times(executed.workload, [executed.schedule])[0],
     )
-    return ArmResult(trace=trace, executed=executed, result=result, model=model)
 
 
 def report_as_json(

@@ -45,6 +45,21 @@ def test_a_default_partition_covers_everything() -> None:
     assert "PartitionName=all Nodes=a1,b1 Default=YES" in text
 
 
+def test_nodes_and_partitions_may_be_as_another_slurm_conf_has_them() -> None:
+    spec = ClusterSpec(
+        partitions={"all": ["a1"]},
+        partition_options={"all": "PriorityTier=3"},
+        node_options={"a1": "Sockets=2 CoresPerSocket=3"},
+    )
+    node, *others = (
+        line for line in slurm_conf(spec, PATHS).splitlines() if line.startswith(("Node", "Part"))
+    )
+    assert "Port=7011 Sockets=2 CoresPerSocket=3 State=UNKNOWN" in node
+    assert others == [
+        "PartitionName=all Nodes=a1 State=UP MaxTime=INFINITE DefaultTime=60 PriorityTier=3"
+    ]
+
+
 def test_all_state_lies_below_the_directory() -> None:
     conf = settings(slurm_conf(ClusterSpec(), PATHS))
     assert conf["StateSaveLocation"] == "/d/state"
@@ -54,11 +69,12 @@ def test_all_state_lies_below_the_directory() -> None:
 
 
 def test_extra_settings_replace_ours_whatever_their_case() -> None:
-    extra = {"priorityweightage": "5", "PriorityFlags": "MAX_TRES"}
+    extra = {"priorityweightage": "5", "PriorityFlags": "MAX_TRES", "PriorityMaxAge": ""}
     text = slurm_conf(ClusterSpec(extra=extra), PATHS)
     assert settings(text)["PriorityWeightAge"] == "5"
     assert settings(text)["PriorityFlags"] == "MAX_TRES"
     assert text.lower().count("priorityweightage=") == 1
+    assert "PriorityMaxAge" not in text  # as Slurm has it
 
 
 def test_guards_against_slowness_grow_with_the_clock_but_policy_does_not() -> None:
@@ -95,7 +111,6 @@ def test_no_release_looks_for_cgroups(release: str, plugin: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"partitions": {"all": ["a1"]}}, "always added"),
         ({"partitions": {}}, "at least one node"),
         ({"speed": 0}, "at least 1"),
         ({"cpus_per_node": 0}, "at least 1"),

@@ -1,0 +1,185 @@
+"""What came out of a rehearsal: waits and fairness of each arm, and of what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.lab.rehearsal.arms import TODAY
+from shapleyprio.lab.rehearsal.delays import Delays, delays_of
+from shapleyprio.lab.rehearsal.jobs import SiteJobs
+from shapleyprio.lab.trial.executed import executed_workload
+from shapleyprio.lab.trial.report import faults_of, held_against, simulated
+from shapleyprio.lab.trial.running import Trace
+from shapleyprio.replay.policies import RECORDED, REFERENCE, run_policy
+from shapleyprio.replay.policies.registry import MOST_FOR_REF
+from shapleyprio.replay.results import Result, results_of
+from shapleyprio.replay.workloads.log import UNKNOWN
+
+GROUPS = ("organization", "partition", "size", "account")
+"""By which waits are shown."""
+
+SIZES = ((1, "1 processor"), (15, "2 to 15"), (63, "16 to 63"), (255, "64 to 255"))
+LARGEST = "256 or more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsedRun:
+    """What happened, or an arm.
+
+    Attributes:
+        name: of the arm, or `RECORDED`.
+        waits: float64[counted jobs], seconds from release to start; so far if it has not started.
+        result: of its schedule, held against Ref's if there are few enough organizations.
+        delays: by how much the clock was too fast; None for what happened.
+        trace: of the arm; None likewise.
+        faults: what makes its numbers doubtful, in words.
+    """
+
+    name: str
+    waits: NDArray[np.float64]
+    result: Result
+    delays: Delays | None = None
+    trace: Trace | None = None
+    faults: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitRow:
+    """Waits of a group of jobs.
+
+    Attributes:
+        name: of the group.
+        jobs: how many it has.
+        means: seconds, in each run.
+    """
+
+    name: str
+    jobs: int
+    means: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came out.
+
+    Attributes:
+        jobs: that were rehearsed.
+        fair: Ref's result for the jobs as they were; None with too many organizations.
+        runs: what happened first, then the arms.
+    """
+
+    jobs: SiteJobs
+    fair: Result | None
+    runs: Sequence[RehearsedRun]
+
+    def rows(self, group: str) -> list[WaitRow]:
+        """Returns the waits by one of `GROUPS`; accounts and partitions with most jobs first."""
+        names = np.array(list(names_of(self.jobs, group)))[self.jobs.counted]
+        return [self._row(name, names == name) for name in _in_order(self.jobs, group, names)]
+
+    @property
+    def all_jobs(self) -> WaitRow:
+        """Returns the waits of all jobs that count."""
+        return self._row("all", np.ones(int(self.jobs.counted.sum()), dtype=np.bool_))
+
+    def _row(self, name: str, chosen: NDArray[np.bool_]) -> WaitRow:
+        return WaitRow(
+            name=name,
+            jobs=int(chosen.sum()),
+            means=[float(run.waits[chosen].mean()) for run in self.runs],
+        )
+
+    @property
+    def trust(self) -> float | None:
+        """By what part the mean wait of the arm `today` differs from what happened."""
+        means = dict(zip((run.name for run in self.runs), self.all_jobs.means, strict=True))
+        happened = means[RECORDED]
+        return None if TODAY not in means or not happened else means[TODAY] / happened - 1
+
+
+def answer_of(jobs: SiteJobs, traces: Sequence[Trace], *, seed: int, cores: int) -> Answer:
+    """Measures what happened and the arms.
+
+    Raises:
+        ReplayError: the fair schedule cannot be computed exactly.
+    """
+    workload = replace(jobs.plan.workload, start=jobs.started)
+    fair = None
+    happened = [run_policy(workload, RECORDED, seed=seed)]
+    if len(workload.organizations) <= MOST_FOR_REF:
+        happened.insert(0, run_policy(workload, REFERENCE, seed=seed, cores=cores))
+        fair, result = results_of(workload, happened)
+    else:
+        (result,) = results_of(workload, happened)
+    recorded = RehearsedRun(name=RECORDED, waits=waits_of(jobs, jobs.started), result=result)
+    arms = [_arm(jobs, trace, seed=seed, cores=cores, fair=fair is not None) for trace in traces]
+    return Answer(jobs=jobs, fair=fair, runs=[recorded, *arms])
+
+
+def _arm(jobs: SiteJobs, trace: Trace, *, seed: int, cores: int, fair: bool) -> RehearsedRun:
+    executed = executed_workload(
+        jobs.plan,
+        trace.records,
+        policy=trace.arm.name,
+        submitted=trace.submitted,
+        begin=trace.begin,
+        held=trace.held,
+        seed=seed,
+    )
+    if fair:
+        (reference,) = simulated(executed.given, seed=seed, cores=cores, policies=(REFERENCE,))
+        result = held_against(reference, executed)
+    else:
+        (result,) = results_of(executed.workload, [executed.schedule])
+    delays = delays_of(jobs, trace, executed)
+    late = [f"{trace.arm.name}: the clock was too fast for this machine"] * delays.doubtful
+    return RehearsedRun(
+        name=trace.arm.name,
+        waits=waits_of(jobs, executed.started),
+        result=result,
+        delays=delays,
+        trace=trace,
+        faults=[*faults_of(trace, executed), *late],
+    )
+
+
+def waits_of(jobs: SiteJobs, started: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns how long each job that counts waited, until the window's end if it did not start."""
+    workload = jobs.plan.workload
+    until = np.where(started == UNKNOWN, workload.window.length, started)
+    waits: NDArray[np.float64] = (until - workload.release)[jobs.counted].clip(0).astype(float)
+    return waits
+
+
+def names_of(jobs: SiteJobs, group: str) -> Iterator[str]:
+    """Yields for each job to which group of a kind it belongs."""
+    workload = jobs.plan.workload
+    if group == "organization":
+        yield from (workload.organizations[u] for u in workload.organization.tolist())
+    elif group == "size":
+        yield from map(size_of, workload.processors.tolist())
+    else:
+        yield from (getattr(job, group) for job in jobs.plan.jobs)
+
+
+def size_of(processors: int) -> str:
+    """Returns the group of a job by its processors.
+
+    >>> size_of(1), size_of(16), size_of(1152)
+    ('1 processor', '16 to 63', '256 or more')
+    """
+    return next((name for most, name in SIZES if processors <= most), LARGEST)
+
+
+def _in_order(jobs: SiteJobs, group: str, names: NDArray[np.str_]) -> list[str]:
+    found, counts = np.unique(names, return_counts=True)
+    present: Mapping[str, int] = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    known: Sequence[str] = {
+        "organization": jobs.plan.workload.organizations,
+        "size": (*(name for _, name in SIZES), LARGEST),
+    }.get(group, sorted(present, key=lambda name: (-present[name], name)))
+    return [name for name in known if name in present]

@@ -1,0 +1,239 @@
+"""The plan of a rehearsal: a site's jobs on a private Slurm of the site's shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from shapleyprio.lab.rehearsal.arms import SiteArm
+from shapleyprio.lab.rehearsal.associations import NONE, Options
+from shapleyprio.lab.rehearsal.site import SiteSlurm
+from shapleyprio.lab.rehearsal.taken_over import (
+    SETTINGS,
+    enforced,
+    scheduler_parameters,
+    select_parameters,
+)
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.configuration import LONGEST_GUARD, ClusterSpec
+from shapleyprio.lab.trial.arms import Arm
+from shapleyprio.lab.trial.plan import CHEAP_JOBS, NO_KILL, SPARE_SECONDS
+from shapleyprio.replay.workloads.workload import Workload
+from shapleyprio.slurm.associations import ROOT
+
+CLUSTER = "rehearsal"
+NORMAL_QOS = "normal"
+"""It is there in every new cluster."""
+
+
+class SiteJob(NamedTuple):
+    """What a job names.
+
+    Attributes:
+        account, user: of whom it is.
+        partition: where it ran.
+        qos: empty for the usual one.
+    """
+
+    account: str
+    user: str
+    partition: str
+    qos: str
+
+
+@dataclass(frozen=True)
+class SitePlan:
+    """Every job with the account, partition and QOS that it had.
+
+    All jobs are one user's here. So each user of an account has an account below it, with the
+    user's shares and limits.
+
+    Attributes:
+        site: whose Slurm it is.
+        workload: as Slurm runs it.
+        jobs: what each of its jobs names.
+        owners: node -> index of its organization.
+        nobody: index of the organization of what no organization claims; None if there is none.
+    """
+
+    site: SiteSlurm
+    workload: Workload
+    jobs: Sequence[SiteJob]
+    owners: Mapping[str, int]
+    nobody: int | None
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """Node -> its processors."""
+        return {name: node.processors for name, node in self.site.conf.nodes.items()}
+
+    @cached_property
+    def _leaves(self) -> Mapping[tuple[str, str, int], str]:
+        """Account, user and organization -> the account of these jobs."""
+        taken = {*self.site.associations.parents, *(job.account for job in self.jobs)}
+        prefix = "u"
+        while any(name.startswith(prefix) for name in taken):
+            prefix += "u"
+        of_jobs = zip(self.jobs, self.workload.organization.tolist(), strict=True)
+        different = dict.fromkeys((job.account, job.user, u) for job, u in of_jobs)
+        return {leaf: f"{prefix}{number}" for number, leaf in enumerate(different, start=1)}
+
+    @cached_property
+    def accounts_of_users(self) -> Mapping[int, Sequence[str]]:
+        """Code of a user -> the accounts of this user's jobs."""
+        history = self.workload.history
+        if history is None:
+            return {}
+        found: dict[int, dict[str, None]] = {}
+        for job, user in enumerate(history.user.tolist()):
+            found.setdefault(user, {})[self._leaf(job)] = None
+        return {user: tuple(leaves) for user, leaves in found.items()}
+
+    def _leaf(self, job: int) -> str:
+        of = self.jobs[job]
+        return self._leaves[of.account, of.user, int(self.workload.organization[job])]
+
+    # -- the cluster
+
+    def spec(self, arm: Arm, *, speed: int) -> ClusterSpec:
+        """Returns the site's cluster with an arm's settings."""
+        conf = self.site.conf
+        return ClusterSpec(
+            name=CLUSTER,
+            partitions={name: part.nodes for name, part in conf.partitions.items() if part.nodes},
+            partition_options={
+                name: " ".join(f"{k}={v}" for k, v in part.options.items() if k != "QOS")
+                for name, part in conf.partitions.items()
+            },
+            cpus=self.sizes,
+            node_options={name: node.options for name, node in conf.nodes.items()},
+            speed=speed,
+            longest_limit=int(self.workload.limit.max()),
+            extra={
+                **self._settings(arm, speed),
+                **CHEAP_JOBS,
+                **NO_KILL,
+                "MinJobAge": str(min(self.workload.window.length + SPARE_SECONDS, LONGEST_GUARD)),
+            },
+        )
+
+    def _settings(self, arm: Arm, speed: int) -> dict[str, str]:
+        """Returns the site's and the arm's settings; what neither has is as Slurm has it."""
+        found = {**dict.fromkeys(SETTINGS.values(), ""), **self.site.conf.settings, **arm.settings}
+        scheduler, _ = scheduler_parameters(found["SchedulerParameters"], speed=speed)
+        return {
+            **found,
+            "SchedulerParameters": scheduler,
+            "SelectTypeParameters": select_parameters(found["SelectTypeParameters"], memory=False),
+            "AccountingStorageEnforce": enforced(found["AccountingStorageEnforce"]),
+        }
+
+    # -- accounts and QOS
+
+    def populate(self, cluster: PrivateSlurm, arm: Arm) -> None:
+        """Adds QOS and accounts; partitions get their QOS, which have to be there first."""
+        qos = self._qos()
+        if added := [name for name in qos if name != NORMAL_QOS]:
+            cluster.run("sacctmgr", "-i", "add", "qos", ",".join(added))
+        for name in qos:
+            options = {**self.site.qos.options.get(name, NONE)}
+            if preempted := self.site.qos.preempted.get(name):
+                options["Preempt"] = ",".join(preempted)
+            if options:
+                words = (f"{key}={value}" for key, value in options.items())
+                where = ("where", f"name={name}", "set")
+                cluster.run("sacctmgr", "-i", "modify", "qos", *where, *words)
+        for name, partition in self.site.conf.partitions.items():
+            if "QOS" in partition.options and partition.nodes:
+                given = f"QOS={partition.options['QOS']}"
+                cluster.run("scontrol", "update", f"PartitionName={name}", given)
+        file = cluster.directory / "associations"
+        file.write_text("\n".join(self.associations(arm, cluster.paths.user)) + "\n")
+        cluster.run("sacctmgr", "-i", "load", f"file={file}", f"cluster={CLUSTER}", timeout=600)
+
+    def _qos(self) -> tuple[str, ...]:
+        partitions = (part.options.get("QOS") for part in self.site.conf.partitions.values())
+        named = (*self.site.qos.options, *(job.qos for job in self.jobs), *partitions)
+        return tuple(dict.fromkeys(name for name in named if name))
+
+    def associations(self, arm: Arm, login: str) -> Iterator[str]:
+        """Yields the lines of a file for ``sacctmgr load``.
+
+        Args:
+            arm: under which jobs run.
+            login: of the user who submits all jobs here.
+        """
+        by_organization = isinstance(arm, SiteArm) and arm.by_organization
+        above, options = self._by_organization() if by_organization else self._as_at_the_site()
+        below: dict[str, list[str]] = {}
+        for account, parent in above.items():
+            below.setdefault(parent or ROOT, []).append(account)
+        yield f"Cluster - '{CLUSTER}':Fairshare=1"
+        usual = ",".join(self._qos()) or NORMAL_QOS
+        for parent in (ROOT, *above):
+            if parent in below:
+                yield f"Parent - '{parent}'"
+            for account in below.get(parent, ()):
+                limits = "".join(f":{k}={v}" for k, v in options.get(account, NONE).items())
+                named = f"Description='{account}':Organization='{CLUSTER}'"
+                yield f"Account - '{account}':{named}:QOS='{usual}'{limits}"
+        for leaf in self._leaves.values():
+            yield f"Parent - '{leaf}'"
+            yield f"User - '{login}':DefaultAccount='{leaf}':Fairshare=1"
+
+    def _as_at_the_site(self) -> tuple[dict[str, str | None], dict[str, Options]]:
+        """Returns account -> the one above it, and its shares and limits."""
+        known = self.site.associations
+        above: dict[str, str | None] = dict(known.parents)
+        options: dict[str, Options] = dict(known.accounts)
+        for (account, user, _), leaf in self._leaves.items():
+            above.setdefault(account, None)
+            above[leaf] = account
+            options[leaf] = known.users.get((account, user), NONE)
+        return above, options
+
+    def _by_organization(self) -> tuple[dict[str, str | None], dict[str, Options]]:
+        owned = self.workload.owned.tolist()
+        handles = [handle_of(u) for u in range(len(owned))]
+        options: dict[str, Options] = {
+            handle: {"Fairshare": str(max(processors, 1))}
+            for handle, processors in zip(handles, owned, strict=True)
+        }
+        above: dict[str, str | None] = dict.fromkeys(handles)
+        above |= {leaf: handles[u] for (_, _, u), leaf in self._leaves.items()}
+        return above, options
+
+    # -- jobs and the daemon
+
+    def options(self, job: int, arm: Arm) -> tuple[str, ...]:  # noqa: ARG002 - as other plans do
+        """Returns the options of sbatch in which jobs differ."""
+        of, workload = self.jobs[job], self.workload
+        return (
+            f"--account={self._leaf(job)}",
+            f"--partition={of.partition}",
+            f"--ntasks={workload.processors[job]}",
+            f"--time={workload.limit[job] // 60}",
+            *([f"--qos={of.qos}"] if of.qos else []),
+        )
+
+    def organizations(self, arm: Arm) -> str:  # noqa: ARG002 - as other plans do
+        """Returns the tables [[organization]] of the daemon's configuration."""
+        tables = []
+        for u in range(len(self.workload.organizations)):
+            if u == self.nobody:
+                continue
+            accounts = [leaf for (_, _, own), leaf in self._leaves.items() if own == u]
+            nodes = [node for node, owner in self.owners.items() if owner == u]
+            tables.append(
+                f'[[organization]]\nname = "{handle_of(u)}"\n'
+                f"accounts = {json.dumps(accounts)}\nnodes = {json.dumps(nodes)}\n"
+            )
+        return "".join(tables)
+
+
+def handle_of(u: int) -> str:
+    """Returns what an organization is called in the private Slurm."""
+    return f"organization{u + 1}"

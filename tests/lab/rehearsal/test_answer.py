@@ -1,0 +1,184 @@
+"""What is said of an arm, from what was seen of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from shapleyprio.common.errors import OutputError
+from shapleyprio.fairness.runs import JobRecord, RunKey
+from shapleyprio.lab.experiment.keeping import KeptResults
+from shapleyprio.lab.rehearsal.answer import Answer, answer_of
+from shapleyprio.lab.rehearsal.arms import ARMS, changed
+from shapleyprio.lab.rehearsal.jobs import Days, SiteJobs
+from shapleyprio.lab.rehearsal.report import answer_as_json, write_waits
+from shapleyprio.lab.rehearsal.running import Kept, kept_traces
+from shapleyprio.lab.trial.running import Trace
+from shapleyprio.lab.trial.steering import CycleCounts
+from tests.lab.rehearsal.test_jobs import ELEVEN, TEN, folder, jobs
+
+__all__ = ["folder", "jobs"]  # fixtures
+
+BEGIN = 5_000_000
+NODES = {0: "a1", 1: "a2", 2: "b1", 3: "b2"}
+DAYS = Days(begin=TEN, since=TEN + 300, until=ELEVEN)
+
+
+def record(job: int, *, submit: int, start: int | None, end: int | None, wide: int) -> JobRecord:
+    """Of job number 101 and so on; seconds count from the window's begin."""
+    return JobRecord(
+        job_id=101 + job,
+        label=str(101 + job),
+        account=f"u{job + 1}",
+        user="root",
+        partition="long",
+        submit=BEGIN + submit,
+        eligible=BEGIN + submit,
+        start=None if start is None else BEGIN + start,
+        end=None if end is None else BEGIN + end,
+        limit=600,
+        elapsed=0 if start is None or end is None else end - start,
+        suspended=0,
+        state="PENDING" if start is None else "COMPLETED",
+        nodes=() if start is None else (NODES[job],),
+        processors=0 if start is None else wide,
+    )
+
+
+def trace(*, late: int = 0, name: str = "today") -> Trace:
+    """Jobs 2, 4, 3 and 5 of the log: the second waits 3 s, the last never starts."""
+    return Trace(
+        arm=ARMS[name],
+        slurm_version="slurm 22.05",
+        begin=BEGIN,
+        submitted={101 + job: [job] for job in range(4)},
+        records=[
+            record(0, submit=60, start=65, end=665, wide=4),
+            record(1, submit=600 + late, start=603 + late, end=905 + late, wide=2),
+            record(2, submit=0, start=0, end=1205, wide=2),
+            record(3, submit=900 + late, start=None, end=None, wide=1),
+        ],
+        held={RunKey(101, BEGIN + 60, BEGIN + 65): {"a1": 4}},
+        unreadable=0,
+        cycles=None,
+        start_errors=None,
+        real_seconds=1.0,
+    )
+
+
+@pytest.fixture
+def answer(jobs: SiteJobs) -> Answer:
+    return answer_of(jobs, [trace()], seed=0, cores=1)
+
+
+def test_waits_of_jobs_that_count_stand_beside_what_happened(answer: Answer) -> None:
+    assert [run.name for run in answer.runs] == ["recorded", "today"]
+    assert answer.runs[0].waits.tolist() == [600, 3600 - 900]
+    assert answer.runs[1].waits.tolist() == [3, 3600 - 900]
+    assert answer.all_jobs.means == [1650, 1351.5]
+    assert answer.trust == 1351.5 / 1650 - 1
+
+
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [
+        ("organization", ["Science & Co", "nobody"]),
+        ("partition", ["long", "short"]),
+        ("size", ["1 processor", "2 to 15"]),
+        ("account", ["guests", "physics"]),
+    ],
+)
+def test_waits_are_shown_by_group(answer: Answer, group: str, names: list[str]) -> None:
+    rows = answer.rows(group)
+    assert [row.name for row in rows] == names
+    assert sum(row.jobs for row in rows) == answer.all_jobs.jobs == 2
+    assert {tuple(row.means) for row in rows} == {(600, 3), (2700, 2700)}
+
+
+def test_arms_are_held_against_ref(answer: Answer) -> None:
+    assert answer.fair is not None
+    assert all(run.result.unfairness is not None for run in answer.runs)
+
+
+def test_delays_are_measured_and_make_an_arm_doubtful(jobs: SiteJobs, answer: Answer) -> None:
+    delays = answer.runs[1].delays
+    assert delays is not None
+    assert (delays.submission, delays.start, delays.prompt, delays.length) == (0, 3, 1, 2)
+    assert answer.runs[1].faults == []
+    late = answer_of(jobs, [trace(late=16)], seed=0, cores=1).runs[1]
+    assert late.faults == ["today: the clock was too fast for this machine"]
+
+
+def test_what_is_kept_of_an_arm_is_what_was_seen(jobs: SiteJobs, tmp_path: Path) -> None:
+    kept = Kept(results=KeptResults(tmp_path / "kept", asked_as="rehearsal"), inputs={"speed": 50})
+    kept.results.make()
+    today, steered = ARMS["today"], ARMS["directcontr"]
+    seen = trace(name="directcontr")
+    seen = Trace(
+        **{name: getattr(seen, name) for name in Trace.__slots__ if name != "cycles"},
+        cycles=CycleCounts(outcomes={"ok": 3}, fallen_back=0, written=2),
+    )
+    kept.keep(steered, seen)
+    found = kept_traces([today, steered], kept)
+    assert set(found) == {"directcontr"}
+    again = found["directcontr"]
+    assert (
+        answer_of(jobs, [again], seed=0, cores=1).all_jobs
+        == answer_of(jobs, [seen], seed=0, cores=1).all_jobs
+    )
+    assert (again.records, again.held, again.cycles) == (seen.records, seen.held, seen.cycles)
+
+
+def test_an_arm_of_other_inputs_or_a_broken_file_is_not_taken(tmp_path: Path) -> None:
+    results = KeptResults(tmp_path / "kept", asked_as="rehearsal")
+    results.make()
+    Kept(results=results, inputs={"speed": 50}).keep(ARMS["today"], trace())
+    with pytest.raises(OutputError, match="other parameters"):
+        kept_traces([ARMS["today"]], Kept(results=results, inputs={"speed": 60}))
+    other = changed(1, "PriorityWeightAge=1")
+    Kept(results=results, inputs={}).keep(other, trace())
+    with pytest.raises(OutputError, match="other parameters"):
+        Kept(results=results, inputs={}).trace(changed(1, "PriorityWeightAge=2"))
+    file = results.directory / "today.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "records": [[1]]}))
+    with pytest.raises(OutputError, match="is no arm that was kept"):
+        kept_traces([ARMS["today"]], Kept(results=results, inputs={"speed": 50}))
+
+
+def test_machines_get_everything_and_a_row_for_each_job(answer: Answer) -> None:
+    report = json.loads(json.dumps(answer_as_json(answer, DAYS, speed=50)))
+    assert [run["run"] for run in report["runs"]] == ["recorded", "today"]
+    assert report["runs"][1]["mean_wait"] == 1351.5
+    assert report["waits"]["size"][0] == {
+        "name": "1 processor",
+        "jobs": 1,
+        "mean_wait": {"recorded": 2700, "today": 2700},
+    }
+    assert report["site"]["left_out"]["TopologyPlugin"]
+    file = io.StringIO()
+    write_waits(file, answer)
+    first, second = csv.DictReader(io.StringIO(file.getvalue()))
+    assert (first["job"], first["user"], first["release"]) == ("4", "ben", str(TEN + 600))
+    assert (first["wait recorded"], first["wait today"]) == ("600", "3")
+    assert second["job"] == "5"
+
+
+def test_the_page_says_all_that_a_board_asks(answer: Answer) -> None:
+    from shapleyprio.lab.rehearsal.page import rehearsal_page
+    from shapleyprio.reports.html.writing import render
+
+    page = rehearsal_page(answer, days=DAYS, speed=50, command="shapleyprio rehearse")
+    assert page.verdict == "Jobs waited 28 min in what happened, 23 min under today on average."
+    assert page.front is not None
+    assert "−18.1% against what really happened" in page.front.caveats[0]
+    titles = [section.title for section in page.sections]
+    assert {"How long did jobs wait?", "Who waited how long?", "Was the clock slow enough?"} <= set(
+        titles
+    )
+    text = render(page)
+    assert "Science &amp; Co" in text
+    assert "TopologyPlugin" in text
