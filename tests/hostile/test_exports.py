@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.replay.errors import LogError, WorkloadError
@@ -40,6 +40,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Members:
     return members(file)
 
 
+@settings(max_examples=50)
 @given(data=st.data())
 def test_end_the_reader_of_exports_by_any_values(
     tmp_path_factory: pytest.TempPathFactory, good: Members, data: st.DataObject

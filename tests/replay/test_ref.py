@@ -314,7 +314,7 @@ def test_organizations_that_are_alike_contribute_alike(workload: Workload, twin:
 # the range
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_ref_is_exact_where_its_numbers_come_to_another_limb(data: st.DataObject) -> None:
     """Keys of 62, 63, 64 and 100 bits, a few seconds and processors more or less."""

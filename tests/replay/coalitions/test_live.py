@@ -260,7 +260,7 @@ def test_a_hundred_organizations_share_as_twenty_do_in_whose_place_they_stand(po
     random = np.random.default_rng(4)
     jobs = [
         Job(int(random.integers(0, 20)), int(random.integers(0, 60)), int(random.integers(1, 20)))
-        for _ in range(120)
+        for _ in range(60)
     ]
     owned = [1 + u % 2 for u in range(20)]
     few = workload_of_jobs(owned, jobs, length=100)

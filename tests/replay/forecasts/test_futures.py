@@ -71,7 +71,7 @@ def test_two_overdue_jobs_let_another_start_first_come_first_served_at_the_next_
         *((policy, 2**32) for policy in FORECAST),  # moments that need two limbs
     ],
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(WORKLOADS, st.data())
 def test_with_the_true_lengths_and_arrivals_the_schedule_goes_on_as_it_did(
     policy: str, long_ago: int, workload: Workload, data: st.DataObject
