@@ -132,11 +132,11 @@ def day_of_records(days_ago: int, records: int = RECORDS_A_DAY) -> Iterator[str]
         node_list = f"{prefix}-[{index}-{node + 2:02}]" if several else nodes[node]
         job_id = first_id + number
         fields = (
-            *(job_id, job_id, account, f"user{number % 97}", "all"),
-            *(end - elapsed - wait, end - elapsed, end, elapsed, "00:00:00"),
             "COMPLETED" if random.random() < 0.9 else "CANCELLED by 1000",
+            *(job_id, job_id, account, f"user{number % 97}", "all"),
+            *(end - elapsed - wait, end - elapsed, end, "00:00:00"),
             *(cpus, f"billing={cpus},cpu={cpus},mem={cpus * 4}G,node={1 + several}", node_list),
-            *(end - elapsed - wait, "1440"),
+            *(end - elapsed - wait, "1440", elapsed),
         )
         yield "".join(f"{field}{SEPARATOR}" for field in fields)
 
