@@ -138,6 +138,17 @@ def organization() -> Dashboard:
                     panels.NEUTRAL,
                     Query(oldest("partition", ONE), "{{partition}}"),
                 ),
+                panels.graph(
+                    "Guarantee",
+                    "Jobs in an hour that went before all others by its guarantee, and those for "
+                    "which it was kept or broken.",
+                    panels.COUNT,
+                    panels.NEUTRAL,
+                    Query(
+                        f"sum by (result) (increase(shapleyprio_guarantees_total{{{ONE}}}[1h]))",
+                        "{{result}}",
+                    ),
+                ),
             ],
             "Against the fair schedule, and alone": [
                 panels.graph(

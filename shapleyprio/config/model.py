@@ -96,6 +96,12 @@ class FairnessSection(ConfigSection):
         + ".",
         DEFAULT_RULE,
     )
+    guarantee: SecondsOrOff = key(
+        "off",
+        "Wait after which a job goes before all others, while its organization uses no more than "
+        "it brings with it (docs/operations.md). The weight has to be cpus.",
+        "4h",
+    )
     leave_out_accounts: Names = key(
         (),
         "Accounts, with unclaimed ones below them, that take no part: their jobs earn and cost "
@@ -358,6 +364,16 @@ class Config(ConfigSection):
         """The number of each organization's union; None if all stand alone."""
         return unions_of([one.name for one in self.organizations], parents_of(self.organizations))
 
+    @property
+    def guarantees(self) -> dict[str, int]:
+        """Organization -> seconds after which its jobs go first; the others have no guarantee."""
+        own = {member.name: member.guarantee for member in self.organizations}
+        found = {
+            name: self.fairness.guarantee if seconds is None else seconds
+            for name, seconds in own.items()
+        }
+        return {name: seconds for name, seconds in found.items() if seconds}
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Config:
         problems = [
@@ -375,6 +391,7 @@ class Config(ConfigSection):
             *_claimed_twice("queues", [member.queues for member in self.organizations]),
         ]
         problems += _table_of_another_channel(self.push)
+        problems += _guarantee_in_another_weight(self)
         problems += alike_in_pools(self.pools, self.push.channel, table=self.push.table is not None)
         if CHANNELS[self.push.channel].needs_qos:
             problems += _no_qos(self.organizations, self.push.channel)
@@ -426,6 +443,18 @@ def _table_of_another_channel(push: PushSection) -> Iterator[tuple[Path, str]]:
             f'gives new jobs site factors, but push.channel is "{push.channel}"; '
             f'leave it out, or set push.channel to "{CHANNEL}"',
         )
+
+
+def _guarantee_in_another_weight(config: Config) -> Iterator[tuple[Path, str]]:
+    weights: list[tuple[Path, str | None]] = [(("fairness", "weight"), config.fairness.weight)]
+    weights += [(("pool", index, "weight"), pool.weight) for index, pool in enumerate(config.pools)]
+    for where, weight in weights if config.guarantees else ():
+        if weight not in {None, "cpus"}:
+            yield (
+                where,
+                f"is {weight!r}, but of waiting jobs Slurm lists only how many CPUs they ask for, "
+                "which a guarantee has to know; leave out `guarantee`, or take cpus",
+            )
 
 
 def _no_qos(organizations: tuple[Organization, ...], channel: str) -> Iterator[tuple[Path, str]]:

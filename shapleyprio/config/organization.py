@@ -13,6 +13,7 @@ from shapleyprio.config.values import (
     Names,
     OptionalText,
     OrganizationName,
+    OwnSecondsOrOff,
     Processors,
     SlurmNames,
     Switch,
@@ -50,6 +51,9 @@ class Organization(ConfigSection):
         None,
         'QOS of its jobs; with the channel "qos" the priority of this QOS is written.',
         "physics",
+    )
+    guarantee: OwnSecondsOrOff = key(
+        None, "Its own guarantee, in place of fairness.guarantee.", "1h"
     )
     users: LogNames = key(
         (),

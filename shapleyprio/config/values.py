@@ -140,6 +140,10 @@ def _duration_or_off(value: object) -> int | None:
     return _duration(value)
 
 
+def _own_duration_or_off(value: object) -> int | None:
+    return None if value is None else _duration_or_off(value) or 0
+
+
 def _memory(value: object) -> int:
     text = _text(value)
     found = re.fullmatch(r"([1-9][0-9]{0,5})([MGT])", text)
@@ -335,6 +339,9 @@ SecondsOrUnlimited = Annotated[
 ]
 SecondsOrOff = Annotated[
     int | None, BeforeValidator(_duration_or_off), Kind('a duration, or 0 or "off"')
+]
+OwnSecondsOrOff = Annotated[
+    int | None, BeforeValidator(_own_duration_or_off), Kind('a duration, or 0 or "off"')
 ]
 Memory = Annotated[int, BeforeValidator(_memory), Kind("a size in M, G or T, at least 1G")]
 Instant = Annotated[

@@ -213,12 +213,16 @@ class Partition:
         nodes: names of its nodes.
         allow_accounts: the only accounts that may use it; empty for all.
         priority_job_factor: its PriorityJobFactor.
+        longest: its MaxTime, seconds that a job there may run at most; None for no end.
+        preempts: whether Slurm may end or suspend its jobs for others (PreemptMode).
     """
 
     name: str
     nodes: tuple[str, ...]
     allow_accounts: tuple[str, ...]
     priority_job_factor: int
+    longest: int | None = None
+    preempts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from shapleyprio.store.repositories.pools import PoolsView
 from shapleyprio.store.repositories.pushes import PushesView
 from shapleyprio.store.repositories.runs import Runs, RunsView
 from shapleyprio.store.rows import (
+    GUARANTEE,
     LATER,
     AcceptedClockRow,
     AccountRow,
@@ -55,6 +56,7 @@ from shapleyprio.store.scope import batches
 from shapleyprio.store.store import ClusterStore, Store, Transaction, View
 
 __all__ = [
+    "GUARANTEE",
     "LATER",
     "AcceptedClockRow",
     "AccountRow",

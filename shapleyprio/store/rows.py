@@ -309,16 +309,20 @@ class PauseRow:
     resumed_by: str = ""
 
 
+GUARANTEE = "fairness.guarantee"
+"""Who orders exceptions that no user does: the key of the configuration."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExceptionRow:
-    """A job that goes first, for an admin has said so.
+    """A job that goes first, for an admin or its organization's guarantee has said so.
 
     Attributes:
         job_id: Slurm's own number; that of an array means all its tasks that wait.
         since: when it was ordered, by the cluster's clock.
         label: the name users know the job by.
         organization: for which it counts.
-        user: who ordered it, for people.
+        user: who ordered it, for people; GUARANTEE if nobody did.
         reason: why.
         before_all: whether it goes before the jobs of all organizations, not of its own alone.
         until: when it ends at the latest; None for no such end.
@@ -339,6 +343,11 @@ class ExceptionRow:
     ended: int | None = None
     ended_by: str = ""
     passed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def by_guarantee(self) -> bool:
+        """Whether nobody has ordered it."""
+        return self.user == GUARANTEE
 
     @property
     def others(self) -> str:

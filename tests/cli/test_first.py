@@ -45,7 +45,7 @@ def test_everybody_is_told_which_job_goes_first_since_when_and_why(queue: Comman
     assert "\nIt goes before all others of physics since 2027-01-15 " in explained
     assert "But in Slurm" not in explained
     other = queue.run("explain", "2").stdout
-    assert "1 job goes first by exceptions that an admin has ordered" in other
+    assert "1 job goes first by exceptions or guarantees" in other
     for words in (("status",), ("explain", "2"), ("explain", "--user", "user")):
         (row,) = json.loads(queue.run(*words, "--json").stdout)["exceptions"]
         assert (row["job"], row["reason"], row["until"]) == ("3", "a deadline", None)

@@ -35,14 +35,19 @@ def cluster_at(prepared_database: Path) -> Iterator[Callable[[int], PrivateSlurm
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="slurm-"))
                 slurm = PrivateSlurm(Path(folder, "c"), spec(speed), prepared=prepared_database)
                 clusters[speed] = stack.enter_context(slurm)
-                slurm.add_accounts({**dict.fromkeys((*MEMBERS, GUESTS)), **BELOW})
-                qos = ",".join(QOS)
-                slurm.run("sacctmgr", "-i", "add", "qos", qos, f"priority={QOS_PRIORITY}")
-                where = ("where", f"name={','.join(MEMBERS)}")
-                slurm.run("sacctmgr", "-i", "modify", "account", *where, "set", f"qos=normal,{qos}")
+                add_members(slurm)
             return clusters[speed]
 
         yield at
+
+
+def add_members(slurm: PrivateSlurm) -> None:
+    """Adds everybody's accounts and QOS."""
+    slurm.add_accounts({**dict.fromkeys((*MEMBERS, GUESTS)), **BELOW})
+    qos = ",".join(QOS)
+    slurm.run("sacctmgr", "-i", "add", "qos", qos, f"priority={QOS_PRIORITY}")
+    where = ("where", f"name={','.join(MEMBERS)}")
+    slurm.run("sacctmgr", "-i", "modify", "account", *where, "set", f"qos=normal,{qos}")
 
 
 @pytest.fixture(scope="module")

@@ -142,6 +142,7 @@ class Consortium:
         influence: int | str = "strict",
         poll_seconds: int = 1,
         overlap: str = "1h",
+        guarantee: str = "off",
         store: str = STORE,
         journal: Path | None = None,
         file: Path | None = None,
@@ -153,6 +154,7 @@ class Consortium:
             f'timeout = "{30 * speed}s"',  # it runs on the cluster's clock
             "[fairness]",
             f'rule = "{rule}"',
+            f'guarantee = "{guarantee}"',
             f'since = "{datetime.fromtimestamp(self.since, UTC).isoformat()}"',
             "[push]",
             f'channel = "{channel}"',

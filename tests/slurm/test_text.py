@@ -675,6 +675,20 @@ def test_recorded_nodes_and_partitions(release: str) -> None:
     assert not isinstance(partition, Malformed)
     assert (partition.name, partition.nodes) == ("pa", ("a1", "a2"))
     assert partition.allow_accounts == ()
+    assert (partition.longest, partition.preempts) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "longest"), [("UNLIMITED", None), ("00:20:00", 1200), ("2-12:00:00", 216_000)]
+)
+def test_a_partition_says_how_long_its_jobs_may_run_and_whether_they_are_preempted(
+    text: str, longest: int | None
+) -> None:
+    line = f"PartitionName=p MaxTime={text} PreemptMode="
+    for mode, preempts in (("OFF", False), ("REQUEUE", True), ("GANG,SUSPEND", True)):
+        found = text_config.partition_line(line + mode)
+        assert not isinstance(found, Malformed)
+        assert (found.longest, found.preempts) == (longest, preempts)
 
 
 def test_what_an_admin_writes_as_a_reason_is_not_believed() -> None:

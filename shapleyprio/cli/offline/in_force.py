@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from shapleyprio.common.wording import clock_time, listed, processor_hours, visible
+from shapleyprio.common.wording import clock_time, count, listed, processor_hours, visible
 from shapleyprio.daemon.answering.changes import Change, read_changes
+from shapleyprio.daemon.pushing.going_first import STARTED, TIME_IS_UP
 from shapleyprio.replay.audit.in_force import InForce
-from shapleyprio.store import ClusterStore, View
+from shapleyprio.store import ClusterStore, ExceptionRow, View
 
 
 def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InForce:
@@ -26,7 +28,9 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
     orders: list[str] = []
     for ledger in ledgers:
         with ledger.reading() as view:
-            orders += [*_pauses(view, begin, end), *_exceptions(view, begin, end)]
+            rows = [row for row in view.orders.exceptions(begin) if row.since < end]
+            orders += [*_pauses(view, begin, end), *_exceptions(view, rows, end)]
+            orders += _guarantees(rows)
             steering.append(view.history.steering(begin))
             changes += read_changes(view, begin, patience=end - begin)
     return InForce(
@@ -54,10 +58,21 @@ def _pauses(view: View, begin: int, end: int) -> Iterator[str]:
             )
 
 
-def _exceptions(view: View, begin: int, end: int) -> Iterator[str]:
+def _guarantees(rows: Sequence[ExceptionRow]) -> Iterator[str]:
+    """Yields what became of the guarantees of each organization."""
+    asked = Counter(row.organization for row in rows if row.by_guarantee)
+    ended = Counter((row.organization, row.ended_by) for row in rows if row.by_guarantee)
+    for name, number in asked.items():
+        yield visible(
+            f"Guarantee of {name}: asked for by {count(number, 'job')}, kept for "
+            f"{ended[name, STARTED]}, broken for {ended[name, TIME_IS_UP]}"
+        )
+
+
+def _exceptions(view: View, rows: Sequence[ExceptionRow], end: int) -> Iterator[str]:
     """Yields the exceptions that lasted in a window: whose, why, and what each cost others."""
-    for row in view.orders.exceptions(begin):
-        if row.since >= end:
+    for row in rows:
+        if row.by_guarantee:
             continue
         passed = [f"{jobs} of {name or 'nobody'}" for name, jobs in row.passed.items()]
         used = sum(

@@ -319,8 +319,8 @@ def _on_exceptions(explanation: JobExplanation) -> list[str]:
     if explanation.put_ahead:
         verb = "goes" if explanation.put_ahead == 1 else "go"
         sentences.append(
-            f"{_sentence(_jobs(explanation.put_ahead))} {verb} first by exceptions that an admin "
-            "has ordered; `shapleyprio status` lists them."
+            f"{_sentence(_jobs(explanation.put_ahead))} {verb} first by exceptions or "
+            "guarantees; `shapleyprio status` says which."
         )
     return sentences
 

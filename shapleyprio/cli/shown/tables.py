@@ -22,7 +22,7 @@ from shapleyprio.common.wording import (
     whole,
 )
 from shapleyprio.daemon.accounting.moves import called
-from shapleyprio.daemon.answering.freshness import Steering
+from shapleyprio.daemon.answering.freshness import Steering, sentences_on_guarantees
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.answering.status import OrganizationStatus
 from shapleyprio.store import ExceptionRow, NewPush, PauseRow, Push, UserAfterEnd
@@ -349,7 +349,9 @@ def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> lis
     """
     paused = [] if steering.pause is None else sentences_on_pause(steering.pause)
     if of_status:
-        paused += [on_exception(f"Job {row.label}", row) for row in steering.exceptions]
+        ordered = [row for row in steering.exceptions if not row.by_guarantee]
+        paused += [on_exception(f"Job {row.label}", row) for row in ordered]
+        paused += sentences_on_guarantees(steering.exceptions)
     if steering.cycle_ended is None:
         return paused
     since = f"since {clock_time(steering.cycle_ended)} ({duration(steering.age)} ago)"
@@ -382,6 +384,11 @@ def sentences_on_pause(pause: PauseRow) -> list[str]:
 
 def on_exception(job: str, row: ExceptionRow) -> str:
     """Says which job goes first, since when, and who ordered it and why."""
+    if row.by_guarantee and row.until is not None:
+        return (
+            f"{job} goes before {row.others} since {clock_time(row.since)}, by {row.user}, and is "
+            f"to start until {clock_time(row.until)}: {row.reason}."
+        )
     until = "" if row.until is None else f" until {clock_time(row.until)}"
     return (
         f"{job} goes before {row.others} since {clock_time(row.since)}{until}, as {row.user} has "

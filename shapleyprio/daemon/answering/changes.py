@@ -72,7 +72,11 @@ def read_changes(view: View, since: int, patience: int) -> list[Change]:
         *_configurations(view.history.configurations(since), since),
         *_upgrades_of_slurm(view, since),
         *(_pause(row) for row in view.orders.pauses(since) if row.since >= since),
-        *(_exception(row) for row in view.orders.exceptions(since) if row.since >= since),
+        *(
+            _exception(row)
+            for row in view.orders.exceptions(since)
+            if row.since >= since and not row.by_guarantee
+        ),
         *map(_accepted_clock, view.history.accepted_clocks(since)),
         *_ownership(view, since),
         *_corrections(view, since),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shapleyprio.store import ClusterStore, CycleRow, ExceptionRow, PauseRow
+from shapleyprio.common.wording import clock_time, count
+from shapleyprio.store import GUARANTEE, ClusterStore, CycleRow, ExceptionRow, PauseRow
 
 MISSED_CYCLES = 3
 """Intervals without a cycle after which what the last one found is out of date."""
@@ -70,6 +72,19 @@ def pause_as_json(pause: PauseRow | None) -> dict[str, Any] | None:
     if pause is None:
         return None
     return {name: getattr(pause, name) for name in ("since", "user", "reason", "keep")}
+
+
+def sentences_on_guarantees(rows: Iterable[ExceptionRow]) -> list[str]:
+    """Says by organization how many jobs go first by its guarantee, and when they are to start."""
+    due: defaultdict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        if row.by_guarantee and row.until is not None:
+            due[row.organization].append(row.until)
+    return [
+        f"{count(len(until), 'job')} of {name} {'goes' if len(until) == 1 else 'go'} before all "
+        f"others by {GUARANTEE}, the first to start until {clock_time(min(until))}."
+        for name, until in due.items()
+    ]
 
 
 def exception_as_json(row: ExceptionRow) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from shapleyprio.config.membership import (
 )
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.checking.check_addresses import check_addresses
+from shapleyprio.daemon.checking.check_guarantees import check_guarantees
 from shapleyprio.daemon.checking.check_ownership import check_ownership
 from shapleyprio.daemon.checking.check_pool import check_pool
 from shapleyprio.daemon.checking.check_table import check_table
@@ -80,6 +81,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
             *_nodes(shape),
             *check_ownership(own, segment.ledger, shape, controller.time),
             *_processors(own, shape, part),
+            *check_guarantees(own.guarantees, shape, part),
         ):
             yield finding if segment.is_whole else finding.of(f"pool {segment.name}")
     yield from _organizations(config, members, owners)

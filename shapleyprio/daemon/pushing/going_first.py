@@ -1,16 +1,16 @@
-"""Jobs that an admin has put first, before all others or before those of their organization.
+"""Jobs that an admin or a guarantee puts first, before all or those of their organization.
 
 With every channel this uses the job's site factor: the points that it would have there anyway, and
 as many more as put it first. They are written like all others, so what restores original values
-restores these as well. Of several exceptions those before all come first, then the one that was
-ordered first.
+restores these as well. Of several exceptions those before all come first, then what an admin has
+ordered, then the one that was ordered first.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -30,8 +30,15 @@ MARGIN = 10
 STARTED = "the job started"
 LEFT = "the job left the queue"
 TIME_IS_UP = "its time was up"
+WITHDRAWN = "its guarantee no longer holds"
+
+ASKED, KEPT, BROKEN = "asked", "kept", "broken"
+"""What becomes of a guarantee: it is broken by a job that has not started when its time is up."""
 
 log = structlog.get_logger(__name__)
+
+
+_Entry = tuple[ExceptionRow, PendingJob, PriorityTarget]
 
 
 def means(row: ExceptionRow, job: PendingJob) -> bool:
@@ -50,30 +57,45 @@ class LastingExceptions:
         self._store = store
         self._known: frozenset[tuple[int, int]] = frozenset()
 
-    def follow(self, source: Source, t: int) -> Sequence[ExceptionRow]:
-        """Ends the exceptions whose end has come, and returns the others.
+    def follow(self, source: Source, t: int, guaranteed: Guaranteed | None = None) -> Followed:
+        """Ends the exceptions whose end has come, and begins those of guarantees.
 
         Args:
             source: where the jobs are.
             t: second by the cluster's clock.
+            guaranteed: which jobs guarantees put first; None if that is not known.
         """
         with self._store.reading() as view:
             rows = view.orders.exceptions()
-        if rows:
-            over = self._over(rows, source, t)
-            self._end(over, t)
-            rows = [row for row in rows if row.job_id not in over]
-        for row in rows:
-            if (row.job_id, row.since) not in self._known:
+        over = self._over(rows, source, t) if rows else {}
+        if guaranteed is not None:
+            _end_guarantees(over, rows, guaranteed)
+        lasting = [row for row in rows if row.job_id not in over]
+        known = {row.job_id for row in lasting}
+        new = [row for row in guaranteed.jobs if row.job_id not in known] if guaranteed else []
+        if over or new:
+            self._change(over, new, t)
+        for row in lasting:
+            if not row.by_guarantee and (row.job_id, row.since) not in self._known:
                 log.warning("a job goes first by an exception", **_in_log(row))
-        self._known = frozenset((row.job_id, row.since) for row in rows)
-        return rows
+        self._known = frozenset((row.job_id, row.since) for row in lasting)
+        became = Counter((row.organization, ASKED) for row in new)
+        for row in rows:
+            if row.by_guarantee and (result := _RESULTS.get(over.get(row.job_id, ""))):
+                became[row.organization, result] += 1
+        return Followed([*lasting, *new], became)
 
     def _over(self, rows: Iterable[ExceptionRow], source: Source, t: int) -> dict[int, str]:
         """Returns job id -> what ended its exception. An unreadable line may be of any job."""
         queue = source.pending()
-        over = {row.job_id: TIME_IS_UP for row in rows if row.until is not None and row.until <= t}
         waiting = {number for job in queue.jobs for number in (job.job_id, job.array_job_id)}
+        over = {
+            row.job_id: TIME_IS_UP
+            for row in rows
+            if row.until is not None
+            and row.until <= t
+            and (row.job_id in waiting or not row.by_guarantee)  # else it has started just in time
+        }
         gone = {row.job_id for row in rows} - waiting - over.keys()
         if not gone or queue.malformed:
             return over
@@ -84,15 +106,58 @@ class LastingExceptions:
                 for job_id in gone
             }
 
-    def _end(self, over: Mapping[int, str], t: int) -> None:
-        def end(transaction: Transaction) -> None:
+    def _change(self, over: Mapping[int, str], new: Collection[ExceptionRow], t: int) -> None:
+        def change(transaction: Transaction) -> None:
             for job_id, by in over.items():
                 transaction.orders.end_exception(job_id, t, by)
+            transaction.orders.put_exceptions(new)
 
-        if over:
-            self._store.transact(end)
-            for job_id, by in over.items():
-                log.info("an exception is over", job=job_id, why=by)
+        self._store.transact(change)
+        for job_id, by in over.items():
+            log.info("an exception is over", job=job_id, why=by)
+        for row in new:
+            log.info("a guarantee is asked for", **_in_log(row))
+
+
+_RESULTS = {STARTED: KEPT, TIME_IS_UP: BROKEN}
+
+
+def _end_guarantees(
+    over: dict[int, str], rows: Iterable[ExceptionRow], guaranteed: Guaranteed
+) -> None:
+    """Adds those that no longer ask, and those that a task of their array has kept."""
+    asking = {row.job_id for row in guaranteed.jobs}
+    for row in rows:
+        if row.by_guarantee and row.job_id in guaranteed.started:
+            over[row.job_id] = STARTED
+        elif row.by_guarantee and row.job_id not in asking:
+            over.setdefault(row.job_id, WITHDRAWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guaranteed:
+    """The jobs that guarantees put first.
+
+    Attributes:
+        jobs: as exceptions that begin now, for those that have none yet.
+        started: numbers of jobs and arrays of which a run was not known in the last cycle.
+    """
+
+    jobs: Sequence[ExceptionRow]
+    started: Collection[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The exceptions that last.
+
+    Attributes:
+        rows: of them.
+        guarantees: organization, and ASKED, KEPT or BROKEN -> how many of its guarantees were.
+    """
+
+    rows: Sequence[ExceptionRow] = ()
+    guarantees: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def _in_log(row: ExceptionRow) -> dict[str, object]:
@@ -128,10 +193,11 @@ class FirstJobs:
     """The waiting jobs that exceptions put first, but for those that somebody has set by hand.
 
     Attributes:
-        exceptions: each with its jobs and where to write, the one that goes first at the begin.
+        groups: each exception with its jobs and where to write, the one that goes first at the
+            begin; all those of guarantees are one group.
     """
 
-    exceptions: Sequence[tuple[ExceptionRow, Sequence[tuple[PendingJob, PriorityTarget]]]] = ()
+    groups: Sequence[Sequence[_Entry]] = ()
 
     @classmethod
     def among(
@@ -149,27 +215,28 @@ class FirstJobs:
             slurm: where they wait.
             found: the value there.
         """
-        in_order = sorted(rows, key=lambda row: (not row.before_all, row.since, row.job_id))
-        if not in_order:
+        if not rows:
             return cls()
-        meant = {job.job_id: job for job in pending if any(means(row, job) for row in in_order)}
-        targets = SITE_FACTOR.targets(slurm, list(meant.values()), found.claims)
+        number_of = {row.job_id: row for row in rows}
+        meant: dict[int, tuple[ExceptionRow, PendingJob]] = {}
+        for job in pending:
+            row = number_of.get(job.job_id) or number_of.get(job.array_job_id)
+            if row is not None:
+                meant[job.job_id] = row, job
+        targets = SITE_FACTOR.targets(slurm, [job for _, job in meant.values()], found.claims)
         foreign = push.foreign(SITE_FACTOR, targets, found.managed, found.ours)
-        left = {
-            int(target.key): target
-            for target in targets
-            if target not in foreign and target.organization in found.points
-        }
-        exceptions = []
-        for row in in_order:
-            theirs = [number for number in left if means(row, meant[number])]
-            exceptions.append((row, [(meant[number], left.pop(number)) for number in theirs]))
-        return cls(exceptions=[(row, jobs) for row, jobs in exceptions if jobs])
+        groups: defaultdict[tuple[bool, bool, int, int], list[_Entry]] = defaultdict(list)
+        for target in targets:
+            if target not in foreign and target.organization in found.points:
+                row, job = meant[int(target.key)]
+                place = (0, 0) if row.by_guarantee else (row.since, row.job_id)
+                groups[not row.before_all, row.by_guarantee, *place].append((row, job, target))
+        return cls(groups=[groups[place] for place in sorted(groups)])
 
     @property
     def keys(self) -> frozenset[str]:
         """Keys of their targets."""
-        return frozenset(target.key for _, jobs in self.exceptions for _, target in jobs)
+        return frozenset(target.key for group in self.groups for _, _, target in group)
 
     def without(self, pushes: Iterable[NewPush]) -> list[NewPush]:
         """Returns the writes that are to something else than to what puts jobs first."""
@@ -197,15 +264,15 @@ class FirstJobs:
             room: points that a job which goes before all gets beyond what it needs.
             stamp: for the record.
         """
-        if not self.exceptions:
+        if not self.groups:
             return PlannedFirst()
         places = _Places(pending, needed, found.claims, self.keys)
         planned: list[NewPush] = []
         passed: list[tuple[ExceptionRow, Mapping[str, int]]] = []
-        for row, jobs in reversed(self.exceptions):
-            bare = {job.job_id: places.priority(job) - target.value for job, target in jobs}
+        for group in reversed(self.groups):
+            bare = {job.job_id: places.priority(job) - target.value for _, job, target in group}
             after: dict[int, int] = {}
-            for job, target in jobs:
+            for row, job, target in group:
                 usual = found.points[target.organization]
                 floor = places.highest(None if row.before_all else target.organization)
                 least = max(floor + 1 - bare[job.job_id], usual)
@@ -218,12 +285,12 @@ class FirstJobs:
                 planned += push.plan(
                     SITE_FACTOR, [target], found.managed, wanted, stamp, found.given
                 )
-            job, target = max(jobs, key=lambda one: after[one[0].job_id])
-            without = bare[job.job_id] + found.points[target.organization]
-            counts = places.passed(job, without, after[job.job_id])
-            if counts and not row.passed:
-                passed.append((row, counts))
-            for job, _ in jobs:
+            row, job, target = max(group, key=lambda one: after[one[1].job_id])
+            if not row.passed and not row.by_guarantee:
+                without = bare[job.job_id] + found.points[target.organization]
+                if counts := places.passed(job, without, after[job.job_id]):
+                    passed.append((row, counts))
+            for _, job, _ in group:
                 places.put(job, after[job.job_id])
         return PlannedFirst(jobs=len(self.keys), pushes=planned, passed=passed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -14,6 +14,7 @@ from shapleyprio.daemon.pushing.cut_off import CutOff, LastKnown
 from shapleyprio.daemon.pushing.following import Followers, Foreign, values_after
 from shapleyprio.daemon.pushing.going_first import (
     FirstJobs,
+    Guaranteed,
     LastingExceptions,
     PlannedFirst,
     SiteFactors,
@@ -49,6 +50,7 @@ class PlanInput:
         layout: of the cluster, as Slurm has it.
         wanted: the points of the organizations.
         stamp: for the record.
+        guaranteed: jobs that guarantees put first; None if that is not known.
     """
 
     pending: Sequence[PendingJob]
@@ -57,6 +59,7 @@ class PlanInput:
     layout: Layout
     wanted: Wanted
     stamp: Stamp
+    guaranteed: Guaranteed | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class Plan:
         set_by_others: key of a job -> what somebody else has newly set where we write.
         first: what puts the jobs of exceptions first.
         foreign: what others have set where we write.
+        guarantees: as `Followed` has it.
     """
 
     pause: PauseRow | None = None
@@ -82,6 +86,7 @@ class Plan:
     set_by_others: Mapping[str, int] = field(default_factory=dict)
     first: PlannedFirst = field(default_factory=PlannedFirst)
     foreign: Foreign = field(default_factory=Foreign)
+    guarantees: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +161,13 @@ class Planner:
             SlurmError: Slurm is away or refuses.
             StoreError: so for the store.
         """
-        exceptions = self._exceptions.follow(source, waiting.stamp.at)
+        followed = self._exceptions.follow(source, waiting.stamp.at, waiting.guaranteed)
         pause = self._read_pause()
         if pause is not None:
-            return self._plan_pause(pause, waiting.stamp)
-        return self._plan(waiting, exceptions, self._read(waiting))
+            plan = self._plan_pause(pause, waiting.stamp)
+        else:
+            plan = self._plan(waiting, followed.rows, self._read(waiting))
+        return replace(plan, guarantees=followed.guarantees)
 
     def _plan(
         self, waiting: PlanInput, exceptions: Sequence[ExceptionRow], record: _OnRecord

@@ -195,11 +195,16 @@ class Observation:
             found[name] = processors + more, min(since, first)
         return found
 
-    def owned_processors(self) -> Mapping[str, int]:
-        """Returns organization -> processors of its nodes, be they up or down."""
+    def owned_processors(self, *, usable: bool = False) -> Mapping[str, int]:
+        """Returns organization -> processors of its nodes, be they up or down.
+
+        Args:
+            usable: whether only those count on which there is work, or could be.
+        """
         found: Counter[str] = Counter()
         for node in self.nodes:
-            found[self._owner(node)] += node.tres.get(self.tres, 0)
+            has = node.usable(self.tres) if usable else node.tres.get(self.tres, 0)
+            found[self._owner(node)] += has
         return found
 
     def in_partitions(

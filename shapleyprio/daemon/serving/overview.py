@@ -10,7 +10,12 @@ from threading import Lock
 from typing import Any
 
 from shapleyprio.daemon.answering.changes import Change, read_changes
-from shapleyprio.daemon.answering.freshness import exception_as_json, patience_of, pause_as_json
+from shapleyprio.daemon.answering.freshness import (
+    exception_as_json,
+    patience_of,
+    pause_as_json,
+    sentences_on_guarantees,
+)
 from shapleyprio.daemon.answering.status import Status, read_status
 from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
@@ -59,6 +64,11 @@ class Overview:
     changes: Sequence[Change] = ()
     pause: PauseRow | None = None
     exceptions: Sequence[ExceptionRow] = ()
+
+    @property
+    def on_guarantees(self) -> list[str]:
+        """The jobs that go first by guarantees, in sentences."""
+        return sentences_on_guarantees(self.exceptions)
 
     @property
     def last_cycle(self) -> CycleRow | None:

@@ -23,13 +23,14 @@ from shapleyprio.daemon.pushing import push, submission
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
 from shapleyprio.daemon.pushing.cut_off import CutOff
 from shapleyprio.daemon.pushing.following import Followers
-from shapleyprio.daemon.pushing.going_first import note_passed
+from shapleyprio.daemon.pushing.going_first import Guaranteed, note_passed
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
 from shapleyprio.daemon.pushing.managed import KnownValues
 from shapleyprio.daemon.pushing.planning import Plan, PlanInput, Planner
 from shapleyprio.daemon.pushing.push import Stamp, Wanted
 from shapleyprio.daemon.pushing.urgency import Limits
 from shapleyprio.daemon.ranking.competing import competition
+from shapleyprio.daemon.ranking.guarantees import guaranteed_jobs
 from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.daemon.ranking.observing import ClusterObserver, Observed
 from shapleyprio.daemon.ranking.ranking import Ranker
@@ -204,7 +205,10 @@ class Cycle:
         ranked = self._ranker.rank(report.number, opened, observed, layout)
         report = replace(report, ranked=ranked)
         yield report
-        plan = self._plan(report, observed.observation, ranked.wanted, source)
+        guaranteed = guaranteed_jobs(
+            observed, opened.ledger, report.accounted.started, self._config.guarantees
+        )
+        plan = self._plan(report, observed.observation, ranked.wanted, source, guaranteed)
         report = replace(watch.lap(report, "rank"), plan=plan)
         yield report
         if not dry_run:
@@ -279,7 +283,12 @@ class Cycle:
         ) from error
 
     def _plan(
-        self, report: CycleReport, observation: Observation, wanted: Wanted, source: Source
+        self,
+        report: CycleReport,
+        observation: Observation,
+        wanted: Wanted,
+        source: Source,
+        guaranteed: Guaranteed | None = None,
     ) -> Plan:
         layout = self._intake.layout
         holders = observation.holders(*layout.accounts)
@@ -290,6 +299,7 @@ class Cycle:
             layout=layout,
             wanted=wanted,
             stamp=Stamp(report.number, report.t),
+            guaranteed=guaranteed,
         )
         return self._planner.plan(waiting, source)
 

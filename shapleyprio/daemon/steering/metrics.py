@@ -15,6 +15,7 @@ from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.daemon.drift.messages import DriftResult
 from shapleyprio.daemon.pushing.by_hand import Kind
+from shapleyprio.daemon.pushing.going_first import ASKED, BROKEN, KEPT
 from shapleyprio.daemon.steering.outcomes import FAILURES
 from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.fairness.pool import PartState, cluster_behind
@@ -27,6 +28,7 @@ WAITS = (10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, *(days * 86_400 for days i
 WITHOUT_STORE = "without_store"
 """State of writes of which the journal alone knows."""
 SUBMISSIONS = ("given", "missed")
+GUARANTEES = (ASKED, KEPT, BROKEN)
 OUTCOMES = ("ok", "dry_run", *FAILURES.values(), "defect")
 """Outcomes of cycles."""
 
@@ -62,7 +64,7 @@ OF_CYCLE: Described = {
     ),
     "postponed_writes": ("Writes into Slurm that the last cycle left to the next.", ()),
     "pause_seconds": ("Time since the begin of the present pause; 0 without one.", ()),
-    "jobs_put_first": ("Pending jobs that go first by exceptions.", ()),
+    "jobs_put_first": ("Pending jobs that go first by exceptions and guarantees.", ()),
     "jobs_of_unknown_accounts": (
         "Pending jobs under accounts that Slurm's accounting does not know.",
         (),
@@ -203,6 +205,12 @@ class _Counters:
             ["cluster", "organization"],
             registry=registry,
         )
+        self.guarantees = Counter(
+            "shapleyprio_guarantees",
+            "Jobs that asked for its guarantee, and those for which it was kept or broken.",
+            ["cluster", "organization", "result"],
+            registry=registry,
+        )
         self.conflicts = Counter(
             "shapleyprio_store_conflicts",
             "Transactions that the database rolled back because of others and the daemon retried.",
@@ -296,6 +304,9 @@ class Metrics(Collector):
         for row in report.ranked.standings:
             found = report.after_end.get(row.organization, 0)
             self.counters.after_end.labels(self._cluster, row.organization).inc(found)
+            for result in GUARANTEES:
+                jobs = report.plan.guarantees.get((row.organization, result), 0)
+                self.counters.guarantees.labels(self._cluster, row.organization, result).inc(jobs)
         for wait in report.jobs.waits:
             labels = (self._cluster, wait.organization, wait.partition)
             self.counters.waits.labels(*labels).observe(wait.seconds)

@@ -147,6 +147,7 @@ def partition_line(line: str) -> Partition | Malformed:
     try:
         nodes = _set_or_empty(_value(line, "Nodes", ""))
         accounts = _value(line, "AllowAccounts", "ALL")
+        longest = _value(line, "MaxTime", "UNLIMITED")
         return Partition(
             name=_value(line, "PartitionName"),
             nodes=hosts("Nodes", nodes) if nodes else (),
@@ -154,6 +155,8 @@ def partition_line(line: str) -> Partition | Malformed:
             priority_job_factor=whole(
                 "PriorityJobFactor", _value(line, "PriorityJobFactor", "1"), 0, LARGEST_PRIORITY
             ),
+            longest=None if longest == "UNLIMITED" else duration("MaxTime", longest),
+            preempts=_value(line, "PreemptMode", "OFF").split(",") != ["OFF"],
         )
     except UnreadableError as error:
         return Malformed("scontrol show partition", line, str(error))

@@ -418,3 +418,48 @@ def test_accounts_that_slurm_does_not_enforce_are_an_error() -> None:
     assert "AccountingStorageEnforce=associations" in finding.remedy
     allowed = config(slurm={"allow_unenforced_accounts": True})
     assert found(allowed, slurm)["AccountingStorageEnforce"].severity is Severity.WARNING
+
+
+# -- guarantees
+
+
+HOUR = 3600
+
+
+def partitions(**changes: Any) -> Cluster:
+    """A cluster of which each partition has a time limit and is for its owner; all is other."""
+    usual = Cluster().layout().partitions
+    own = {"pa": ("physics",), "pb": ("biology", "virus")}
+    return Cluster(
+        layout_changes={
+            "partitions": {
+                name: replace(one, allow_accounts=own.get(name, ()))
+                for name, one in usual.items()
+                if name in own
+            }
+            | {"all": replace(usual["all"], **changes)}
+        }
+    )
+
+
+def test_where_others_may_stay_longer_than_an_owners_guarantee_says_is_a_warning() -> None:
+    promised = config(PHYSICS | {"guarantee": "4h"}, BIOLOGY)
+    finding = found(promised, partitions(longest=24 * HOUR))["partition all"]
+    assert finding.severity is Severity.WARNING
+    assert finding.message == (
+        "jobs of others may stay 24 h on nodes of physics, for whom fairness.guarantee is 4 h: "
+        "priorities alone cannot keep it"
+    )
+    assert "set MaxTime=240 for it in slurm.conf" in finding.remedy
+    endless = found(config(fairness={"guarantee": "4h"}), partitions())["partition all"]
+    assert "may stay without end on nodes of biology, physics" in endless.message
+
+
+def test_where_others_end_in_time_or_are_preempted_or_may_not_run_is_none() -> None:
+    promised = config(fairness={"guarantee": "4h"})
+    assert found(promised, partitions(longest=4 * HOUR)) == {}
+    finding = found(promised, partitions(preempts=True))["partition all"]
+    assert finding.severity is Severity.NOTICE
+    assert finding.message.endswith("unless Slurm preempts these jobs")
+    assert found(config(), partitions()) == {}
+    assert set(found(promised)) == {"partition pa", "partition pb", "partition all"}

@@ -35,6 +35,7 @@ NAMES = {
     "shapleyprio_postponed_writes": "gauge",
     "shapleyprio_pause_seconds": "gauge",
     "shapleyprio_jobs_put_first": "gauge",
+    "shapleyprio_guarantees": "counter",
     "shapleyprio_jobs_of_unknown_accounts": "gauge",
     "shapleyprio_work_after_end_processor_seconds": "counter",
     "shapleyprio_user_work_after_end_processor_seconds": "gauge",

@@ -1,0 +1,143 @@
+"""Guarantees: jobs go first as long as their organization uses less than it brings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import ValidationError
+
+from shapleyprio.cli.shown.explanations import sentences_on_job
+from shapleyprio.daemon.answering.explain import explain_job
+from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.store import Store
+from tests.daemon.consortium import BIOLOGY, NAME, PHYSICS, Cluster, Service, config
+from tests.daemon.pushing.test_going_first import QOS, SETTINGS, exceptions, found, order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HOUR = 3600
+
+
+def service_with(
+    store: Store, own: Mapping[str, Any], channel: str = "site_factor", **fairness: Any
+) -> Service:
+    """Guests occupy the cluster; biology, which has 4 processors, comes last."""
+    slurm = Cluster(settings=SETTINGS, qos={"normal": 0, "phys": 0, "bio": 0})
+    slurm.fill("guest", 3 * HOUR)
+    configured = config(PHYSICS, {**BIOLOGY, **own}, push={"channel": channel}, fairness=fairness)
+    return Service(slurm, store, configured)
+
+
+def submit(service: Service, account: str, processors: int, **more: Any) -> int:
+    return service.slurm.submit(
+        account, qos=QOS[account], processors=processors, processing_time=600, **more
+    )
+
+
+def follow(service: Service, seconds: int) -> dict[tuple[str, str], int]:
+    """Lets time pass and a cycle run; returns what became of guarantees."""
+    service.slurm.wait(seconds)
+    return dict(service.run().plan.guarantees)
+
+
+@pytest.mark.parametrize("channel", sorted(CHANNELS))
+def test_a_job_goes_first_once_it_has_waited_and_what_was_found_comes_back(
+    store: Store, channel: str
+) -> None:
+    service = service_with(store, {"guarantee": "1h"}, channel)
+    others = [submit(service, "physics", 8) for _ in range(2)]
+    wide, job = submit(service, "biology", 5), submit(service, "biology", 3)
+    follow(service, 0)
+    follow(service, SETTINGS.calc_period_seconds)
+    usual, of_jobs = found(service), service.slurm.jobs()
+    assert order(service) == [*others, wide, job]
+    assert follow(service, HOUR - SETTINGS.calc_period_seconds - 1) == {}
+    assert follow(service, 1) == {("biology", "asked"): 1}
+    assert order(service) == [job, *others, wide]  # one that does not fit is not promised anything
+    (row,) = exceptions(service)
+    assert (row.job_id, row.organization, row.before_all) == (job, "biology", True)
+    assert row.reason == "biology uses 0 of its 4 processors, and the job has waited 60 min"
+    explained = " ".join(
+        sentences_on_job(explain_job(store.cluster(NAME), service.slurm, str(job)), None, channel)
+    )
+    assert "by fairness.guarantee, and is to start until" in explained
+    assert row.reason in explained
+    service.restart()  # nothing of it is in memory alone
+    assert follow(service, 10) == {}
+    assert service.slurm.writes == []
+    service.restart(config(PHYSICS, BIOLOGY, push={"channel": channel}))
+    follow(service, 10)
+    assert exceptions(service) == []
+    assert exceptions(service, since=0)[0].ended_by == "its guarantee no longer holds"
+    assert {**found(service), "jobs": usual["jobs"]} == usual
+    assert [job.site_factor for job in service.slurm.jobs()] == [job.site_factor for job in of_jobs]
+
+
+def test_it_is_kept_by_a_start_in_time_and_what_the_job_uses_counts(store: Store) -> None:
+    service = service_with(store, {"guarantee": "1h"})
+    others = [submit(service, "physics", 12) for _ in range(3)]
+    first, second = (submit(service, "biology", 3) for _ in range(2))
+    follow(service, 0)
+    follow(service, 2 * HOUR)
+    assert order(service)[0] == first
+    service.slurm.wait(HOUR)  # the guest's job ends
+    assert follow(service, 10) == {("biology", "kept"): 1}
+    assert exceptions(service) == []
+    assert exceptions(service, since=0)[0].ended_by == "the job started"
+    assert order(service)[0] == others[0]  # biology uses 3 of its 4
+    assert follow(service, 600) == {("biology", "asked"): 1}
+    assert order(service)[0] == second
+    assert service.standings()["biology"].utility > 0
+
+
+def test_it_is_broken_when_it_is_not_kept_within_as_long_again(store: Store) -> None:
+    service = service_with(store, {}, guarantee="1h")
+    submit(service, "biology", 4)
+    follow(service, 0)
+    assert follow(service, HOUR) == {("biology", "asked"): 1}
+    assert follow(service, HOUR - 1) == {}
+    assert follow(service, 1) == {("biology", "broken"): 1, ("biology", "asked"): 1}
+    assert follow(service, HOUR + 10) == {("biology", "kept"): 1}  # it started just in time
+    rows = sorted(exceptions(service, since=0), key=lambda row: row.since)
+    assert [row.ended_by for row in rows] == ["its time was up", "the job started"]
+
+
+def test_each_task_of_an_array_that_starts_keeps_it(store: Store) -> None:
+    service = service_with(store, {"guarantee": "2h"})
+    submit(service, "physics", 12)
+    array = submit(service, "biology", 2, array=9)
+    follow(service, 0)
+    assert follow(service, 2 * HOUR) == {("biology", "asked"): 1}
+    assert order(service)[0] == array
+    assert follow(service, HOUR + 10) == {("biology", "kept"): 1}  # it uses more than it brings
+    assert follow(service, 600) == {("biology", "asked"): 1}
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_node_that_is_down_is_not_brought(store: Store, *, closed: bool) -> None:
+    service = service_with(store, {"guarantee": "1h"})
+    job = submit(service, "biology", 4)
+    service.slurm.wait(3 * HOUR - 10)
+    node = service.slurm.nodes()["b1"]
+    idle = replace(node, closed=closed, allocated={})
+    service.slurm.layout_changes["nodes"] = {**service.slurm.nodes(), "b1": idle}
+    asked = follow(service, 0)
+    assert asked == ({} if closed else {("biology", "asked"): 1})
+    assert [row.job_id for row in exceptions(service)] == ([] if closed else [job])
+
+
+def test_an_organization_can_be_without(store: Store) -> None:
+    service = service_with(store, {"guarantee": "off"}, guarantee="1h")
+    submit(service, "biology", 2)
+    follow(service, 0)
+    assert follow(service, 2 * HOUR) == {}
+    assert service.config.guarantees == {"physics": HOUR}
+
+
+def test_a_guarantee_needs_jobs_whose_size_is_known() -> None:
+    with pytest.raises(ValidationError, match="of waiting jobs Slurm lists only how many CPUs"):
+        config(PHYSICS, fairness={"guarantee": "1h", "weight": "gres/gpu"})
+    assert config(PHYSICS, fairness={"weight": "gres/gpu"}).guarantees == {}
