@@ -20,7 +20,7 @@ from shapleyprio.cli.options.reporting import (
     report_options,
     report_parameters,
 )
-from shapleyprio.cli.options.shared import count_option
+from shapleyprio.cli.options.shared import count_option, guarantee_option
 from shapleyprio.cli.options.types import duration, in_units
 from shapleyprio.cli.options.workloads import (
     backfill_without_rigid,
@@ -42,6 +42,7 @@ from shapleyprio.replay.policies import ORDERINGS
     show_default=True,
     help="Length of the periods for which use and contribution are shown.",
 )
+@guarantee_option
 @count_option(
     "--orderings",
     help="Sample the coalitions of N random orderings, and take rand as fair.  "

@@ -22,7 +22,13 @@ from shapleyprio.cli.options.reporting import (
     report_options,
     report_parameters,
 )
-from shapleyprio.cli.options.shared import choice_option, count_option, dask_options, output_option
+from shapleyprio.cli.options.shared import (
+    choice_option,
+    count_option,
+    dask_options,
+    guarantee_option,
+    output_option,
+)
 from shapleyprio.cli.options.types import duration
 from shapleyprio.cli.options.workloads import (
     backfill_without_rigid,
@@ -76,6 +82,7 @@ class CommandOfPolicies(click.Command):
     f"{REFERENCE} ({SAMPLED_REFERENCE} with more than {MOST_FOR_REF} organizations), "
     f"{', '.join(COMPARED)}, and {RECORDED} if the log has starts]",
 )
+@guarantee_option
 @count_option(
     "--orderings",
     help=f"Random orderings that rand samples.  [default: {ORDERINGS}]",

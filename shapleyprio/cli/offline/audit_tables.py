@@ -86,6 +86,13 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
         "late or ahead: all that came too late or too early for an organization, spread over "
         f"everybody's work; together: without signs; {RHO_LEGEND}; {_judged(audit)}",
     )
+    if audit.guarantees:
+        yield (
+            "Guarantees: jobs that had waited for so long and fit into what their owner lent",
+            _guarantees(audit),
+            "kept: started within as long again; late: the broken ones, beyond that; waited: those "
+            "that asked; alone: what they would have waited on their owner's nodes alone",
+        )
     if audit.carried is None:
         yield "Used, processor-hours", _over_time(log, audit), ""
     else:
@@ -148,6 +155,24 @@ def _drifts(audit: Audit) -> FittingTable:
         judged = (out_of_turn(assessed.result) for assessed in compared)
         rows.append((OUT_OF_TURN, "", "", *judged))
     return table_of(("organization", "processors", "jobs", *names), rows)
+
+
+def _guarantees(audit: Audit) -> FittingTable:
+    rows = [
+        (
+            name,
+            policy,
+            *(whole(number) for number in (one.asked, one.kept, one.broken)),
+            *(
+                "" if wait is None else duration(float(wait))
+                for wait in (one.late, one.waited, one.alone)
+            ),
+        )
+        for policy, found in audit.guarantees.items()
+        for name, one in zip(audit.workload.organizations, found, strict=True)
+    ]
+    headings = ("asked", "kept", "broken", "late", "waited", "alone")
+    return table_of(("organization", "schedule", *headings), rows, texts=("schedule",))
 
 
 def _judged(audit: Audit) -> str:

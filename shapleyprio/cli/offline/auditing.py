@@ -63,6 +63,7 @@ def audit_of(
         workload,
         orderings=parameters.orderings,
         compared=in_force.compared,
+        guarantee=parameters.guarantee,
         period=parameters.period,
         seed=parameters.workload.seed,
         cores=parameters.cores,

@@ -36,6 +36,7 @@ from shapleyprio.replay.policies import (
     ORDERINGS,
     RECORDED,
     REFERENCE,
+    guaranteed,
     policy_named,
     reference_for,
     run_policy,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 def replay(parameters: ReplayParameters) -> None:
     """Replays a log, and shows and writes the results."""
-    refuse_unknown_policies(parameters.policies)
+    refuse_unknown_policies(guaranteed(parameters.policies or COMPARED, parameters.guarantee))
     confine = kept_to_partitions if parameters.respect_partitions else None
     with dask_client(parameters) as dask, progress_bars() as bar:
         log, workload = workload_for(
@@ -107,6 +108,7 @@ def run(
 ) -> list[Schedule]:
     """Runs the policies, each once."""
     policies = list(dict.fromkeys(parameters.policies)) or default_policies(workload)
+    policies = guaranteed(policies, parameters.guarantee)
     if "rand" not in policies and (parameters.orderings or parameters.epsilon) is not None:
         raise click.UsageError("the number of orderings is for rand; add --policy rand")
     if dask is not None and REFERENCE not in policies:

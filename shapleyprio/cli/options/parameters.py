@@ -77,6 +77,7 @@ class ReplayParameters:
     Attributes:
         workload: which jobs.
         policies: in the order given; empty for the usual ones.
+        guarantee: with which each is replayed once more.
         orderings, epsilon, confidence: how exact Rand is.
         estimation: of contributions by the policies shapley and live.
         wide, backfill: what becomes of jobs of several processors.
@@ -91,6 +92,7 @@ class ReplayParameters:
 
     workload: WorkloadParameters
     policies: tuple[str, ...]
+    guarantee: str | None
     orderings: int | None
     epsilon: float | None
     confidence: float | None
@@ -115,6 +117,7 @@ class AuditParameters:
     Attributes:
         workload: which jobs.
         period: seconds.
+        guarantee: that is judged; None for none.
         orderings: random orderings from which to sample coalitions.
         wide, backfill: what becomes of jobs of several processors.
         cores: to compute on.
@@ -123,6 +126,7 @@ class AuditParameters:
 
     workload: WorkloadParameters
     period: int
+    guarantee: str | None
     orderings: int | None
     wide: Wide
     backfill: Backfill

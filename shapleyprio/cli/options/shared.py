@@ -19,6 +19,14 @@ AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 Option = Callable[[AnyCommand], AnyCommand]
 
 
+guarantee_option = click.option(
+    "--guarantee",
+    metavar="4h",
+    help="Run each policy also with this guarantee, as fairness.guarantee of the daemon, under the "
+    "name POLICY@4h.",
+)
+
+
 def together(options: Sequence[Option[Any]]) -> Option[Any]:
     """Returns one decorator for several options, which helps list in this order."""
 

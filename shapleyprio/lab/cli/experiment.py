@@ -34,6 +34,7 @@ from shapleyprio.cli.options.shared import (
     cores_option,
     count_option,
     dask_options,
+    guarantee_option,
     output_option,
     processor_shares_option,
     processors_option,
@@ -50,6 +51,7 @@ from shapleyprio.lab.experiment.parameters import (
     WindowsParameters,
 )
 from shapleyprio.lab.experiment.presets import PRESETS
+from shapleyprio.replay.policies import guaranteed
 
 
 class Counts(tuple[int, ...]):
@@ -90,6 +92,7 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
     show_default=True,
     help="Policy to compare; give it several times. rand-N is rand with N orderings.",
 )
+@guarantee_option
 @count_option(
     "--windows",
     help="Windows to draw of each log; for a preset, also periods or instances.  "
@@ -161,6 +164,7 @@ def command(**options: Any) -> None:
     refuse_what_a_preset_sets(options)
     if options["forecasts"] is not None and not is_given("policies"):
         options["policies"] = FORECAST_POLICIES
+    options["policies"] = tuple(guaranteed(options["policies"], options.pop("guarantee")))
     parameters = ExperimentParameters(
         general=general_parameters(options), report=report_parameters(options), **options
     )
@@ -192,7 +196,7 @@ def general_parameters(options: dict[str, Any]) -> WindowsParameters:
 
 def refuse_what_a_preset_sets(options: Mapping[str, Any]) -> None:
     """Raises a usage error for an option that a preset does not have."""
-    of_general = {*OWN_OF_GENERAL, *ESTIMATION_FIELDS, "forecasts"}
+    of_general = {*OWN_OF_GENERAL, *ESTIMATION_FIELDS, "forecasts", "guarantee"}
     for option in click.get_current_context().command.params:
         if option.name in of_general:
             refuse(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from shapleyprio.common.errors import Remedy, ReplayError
+from shapleyprio.common.wording import seconds_in
 from shapleyprio.replay.alone import with_singles
 from shapleyprio.replay.audit.defaults import MOST_FOR_ALL, PERIOD
 from shapleyprio.replay.audit.going_first import GoingFirst, going_first
+from shapleyprio.replay.audit.guarantees import Guarantees, guarantees_under
 from shapleyprio.replay.audit.over_time import Period, carried, periods
 from shapleyprio.replay.audit.stability import Stability, stability
 from shapleyprio.replay.engine.schedule import Schedule
@@ -24,6 +26,7 @@ from shapleyprio.replay.policies import (
     RECORDED,
     REFERENCE,
     SAMPLED_REFERENCE,
+    guaranteed,
     run_policy,
 )
 from shapleyprio.replay.progress import ProgressCallback
@@ -64,6 +67,8 @@ class Audit:
         periods: use and contribution in the recorded schedule.
         unknown_starts: jobs whose start the log does not have; they count as not started.
         going_first: members that bring next to nothing and whose jobs always go first.
+        guarantees: schedule -> what became of the guarantees of each organization; those of the
+            recorded schedule and of policies that keep them, empty if none were to be judged.
     """
 
     workload: Workload
@@ -73,6 +78,7 @@ class Audit:
     periods: tuple[Period, ...]
     unknown_starts: int
     going_first: tuple[GoingFirst, ...]
+    guarantees: Mapping[str, tuple[Guarantees, ...]]
 
     @property
     def recorded(self) -> Assessed:
@@ -97,6 +103,7 @@ def audit(
     *,
     orderings: int | None = None,
     compared: Sequence[str] = COMPARED,
+    guarantee: str | None = None,
     period: int = PERIOD,
     seed: int = DEFAULT_SEED,
     cores: int = 1,
@@ -109,13 +116,16 @@ def audit(
         orderings: random orderings from which to sample coalitions, with Rand as the reference;
             None for all coalitions, or `ORDERINGS` with more than `MOST_FOR_ALL` organizations.
         compared: policies that are held against the reference, too.
+        guarantee: that is judged, and with which the policies are compared as well, such as 4h;
+            None for none.
         period: seconds of each period.
         seed: of all random draws.
         cores: how many Ref may use.
         bar: policy -> what shows how far its schedule has come.
 
     Raises:
-        ReplayError: the log does not say when jobs started, or numbers get too large.
+        ReplayError: the log does not say when jobs started, that is no guarantee, or numbers get
+            too large.
     """
     if (workload.start == UNKNOWN).all():
         raise ReplayError(
@@ -138,15 +148,21 @@ def audit(
         )
 
     fair = run(REFERENCE if orderings is None else SAMPLED_REFERENCE)
+    others = list(map(run, guaranteed(compared, guarantee)))
     known = recorded.contribution is not None
     return Audit(
         workload=workload,
         orderings=orderings,
-        schedules=_assessed(workload, [recorded, fair, *map(run, compared)], fair),
+        schedules=_assessed(workload, [recorded, fair, *others], fair),
         carried=carried(workload, recorded) if known else None,
         periods=found,
         unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
         going_first=going_first(workload),
+        guarantees={
+            one.policy: guarantees_under(workload, one, seconds_in(guarantee) or 0)
+            for one in (recorded, *others)
+            if guarantee is not None and (one is recorded or "@" in one.policy)
+        },
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from shapleyprio.replay.audit.auditing import Assessed, Audit
 from shapleyprio.replay.audit.going_first import GoingFirst
+from shapleyprio.replay.audit.guarantees import Guarantees
 from shapleyprio.replay.audit.over_time import Period
 from shapleyprio.replay.audit.stability import Coalition, Stability
 from shapleyprio.replay.results import as_json
@@ -39,6 +40,12 @@ def audit_as_json(log: Log, audit: Audit, after_end: Sequence[UserAfterEnd] = ()
         "unknown_starts": audit.unknown_starts,
         "after_end": [asdict(one) for one in after_end],
         "going_first": [_going_first(names, one) for one in audit.going_first],
+        "guarantees": {
+            policy: [
+                {"name": name, **_guarantees(one)} for name, one in zip(names, found, strict=True)
+            ]
+            for policy, found in audit.guarantees.items()
+        },
         "carried": None if audit.carried is None else _carried(names, audit.carried),
         "periods": [_period(names, period) for period in audit.periods],
         "owners_unknown": OWNERS_UNKNOWN if audit.carried is None else None,
@@ -95,6 +102,11 @@ def _going_first(names: Sequence[str], found: GoingFirst) -> dict[str, Any]:
         "came": found.came,
         "went_first": found.went_first,
     }
+
+
+def _guarantees(found: Guarantees) -> dict[str, Any]:
+    counts = {name: getattr(found, name) for name in ("asked", "kept", "broken")}
+    return counts | {name: _float(getattr(found, name)) for name in ("late", "waited", "alone")}
 
 
 def _stability(names: Sequence[str], found: Stability) -> dict[str, Any]:

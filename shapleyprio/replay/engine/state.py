@@ -167,6 +167,8 @@ class Record(NamedTuple):
         usage: [k], decayed processor-seconds of each organization's jobs (`native/decay.h`).
         decay: [2, steps], how usage decays (`decay.steps_of`); [2, 0] if it does not.
         fair_share: [2, k], of KAI: processors, and what was rounded down (`native/kai.h`).
+        guarantee: [1], wait after which a job goes first that fits into what its organization owns
+            and does not use; NEVER without one.
         random: [1], state of the generator of random numbers.
         placing: [1], RANDOM, LEAST_LOADED or AS_RECORDED: whose free processors a job gets.
         first_part: [jobs + 1], job i really got the parts first_part[i] up to first_part[i + 1].
@@ -185,6 +187,7 @@ class Record(NamedTuple):
     usage: NDArray[np.float64]
     decay: NDArray[np.float64]
     fair_share: Ints
+    guarantee: Ints
     random: NDArray[np.uint64]
     placing: Ints
     first_part: Ints
@@ -354,7 +357,15 @@ def _past_of(
     )
 
 
-def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide: bool) -> Record:
+def record_of(
+    workload: Workload,
+    jobs: Jobs,
+    coalition: int,
+    seed: int,
+    *,
+    wide: bool,
+    guarantee: int | None = None,
+) -> Record:
     """Makes an empty record of that coalition's schedule.
 
     It has room for every copy; what is never written takes no memory.
@@ -372,6 +383,7 @@ def record_of(workload: Workload, jobs: Jobs, coalition: int, seed: int, *, wide
         usage=np.zeros(k),
         decay=np.zeros((2, 0)),
         fair_share=np.zeros((2, k), dtype=np.int64),
+        guarantee=np.array([NEVER if guarantee is None else guarantee], dtype=np.int64),
         random=np.array([seed % 2**64], dtype=np.uint64),
         placing=np.array([PLACING[workload.placement]], dtype=np.int64),
         first_part=first,

@@ -143,13 +143,25 @@ static int64_t first_of_all(int64_t policy, const World *world, int64_t c, int64
     return best;
 }
 
-/* Chooses for FCFS the earliest release, then in the order of the log. */
-static int64_t earliest(const World *world, int64_t c, int64_t t) {
+/* Whether the next job of u has waited for as long as its guarantee says, and fits into what u owns
+ * and does not use. */
+static bool is_guaranteed(const World *world, int64_t c, int64_t t, int64_t u) {
+    const Record *record = &world->record;
+    int64_t used = row_of(world->state.utility, c, u)[0];
+    int64_t waited = t - world->jobs.release.at[row(world->state.head, c)[u]];
+    return waited >= record->guarantee.at[0] &&
+           used + next_width(world, c, u) <= record->owned.at[u];
+}
+
+/* Chooses the earliest release, then in the order of the log, of all or of those with a guarantee;
+ * returns -1 if there are none of these. */
+static int64_t earliest(const World *world, int64_t c, int64_t t, bool guaranteed) {
     const Jobs *jobs = &world->jobs;
     const int64_t *head = row(world->state.head, c);
     int64_t best = -1, release = 0;
     for (int64_t u = 0; u < organizations_of(&world->state); u++) {
-        if (!is_candidate(&world->state, c, t, u))
+        if (!is_candidate(&world->state, c, t, u) ||
+            (guaranteed && !is_guaranteed(world, c, t, u)))
             continue;
         int64_t released = jobs->release.at[head[u]];
         if (best < 0 || released < release ||
@@ -251,10 +263,13 @@ static int64_t first_candidate(const Coalitions *state, int64_t c, int64_t t) {
 
 int64_t next_served(int64_t policy, const World *world, int64_t c, int64_t t, bool contended) {
     bool unasked = policy == FIRST_COME && !is_recorded(world, c);
+    int64_t first = has_guarantee(world, c) ? earliest(world, c, t, true) : -1;
+    if (first >= 0)
+        return first;
     if (!contended && (by_keys(policy) || unasked))
         return first_candidate(&world->state, c, t);
     if (policy == FIRST_COME)
-        return earliest(world, c, t);
+        return earliest(world, c, t, false);
     if (by_keys(policy))
         world->keys.begin.at[3] = 1;
     if (policy == KEYED && has_unions(world) && world->keys.lattice.at[0] != 0)

@@ -8,13 +8,16 @@
 /* Whether a policy needs keys; the others look at the schedule itself. */
 static inline bool by_keys(int64_t policy) { return policy == KEYED || policy == RANKED; }
 
-/* Whether by a policy the start of each copy changes the order within its moment. */
-static inline bool by_copy(int64_t policy) {
-    return policy == CURRENT_SHARE || policy == ROUND_ROBIN || policy == KARMA || policy == KAI;
+/* Whether in coalition c the start of each copy changes the order within its moment. */
+static inline bool by_copy(int64_t policy, const World *world, int64_t c) {
+    return policy == CURRENT_SHARE || policy == ROUND_ROBIN || policy == KARMA || policy == KAI ||
+           has_guarantee(world, c);
 }
 
 /* Whether that of a whole job does; else the organization stays first. */
-static inline bool is_fickle(int64_t policy) { return by_copy(policy) || policy == FIRST_COME; }
+static inline bool is_fickle(int64_t policy, const World *world, int64_t c) {
+    return policy == FIRST_COME || by_copy(policy, world, c);
+}
 
 /* Returns whether coalition c cannot choose by keys yet. */
 static inline bool lacks_keys(const Keys *keys, int64_t c) {

@@ -60,7 +60,7 @@ static bool arrive(const World *world, int64_t c, int64_t t) {
 static bool may_differ(int64_t policy, const World *world, int64_t c, int64_t t) {
     const Coalitions *state = &world->state;
     int64_t running = state->running.at[c];
-    if (policy != FIRST_COME)
+    if (policy != FIRST_COME || has_guarantee(world, c))
         return true;
     return expects_ends(state) && running > 0 &&
            running_of(state, state->expected, c)[2 * (running - 1)] <= t;
@@ -145,7 +145,7 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
         if (!starts && jobs->backfill.at[0] == 0)
             return true;
         if (starts) {
-            int64_t width = !rigid && by_copy(policy) ? 1 : row(state->rest, c)[u];
+            int64_t width = !rigid && by_copy(policy, world, c) ? 1 : row(state->rest, c)[u];
             start(world, c, t, u, least(width, *free));
         } else {
             row(state->passed, c)[u] = t;
@@ -153,7 +153,7 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
         if (!starts || row(state->demand_of, c)[u] == 0) {
             waiting--;
             u = -1;
-        } else if (is_fickle(policy)) {
+        } else if (is_fickle(policy, world, c)) {
             u = -1;
         }
         if (reserved.until != NEVER)

@@ -277,7 +277,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
         int64_t *queue = queue_of(world, c, u, partition), width = queue[REST];
         bool others_too = false;
         if (!rigid)
-            width = by_copy(policy) ? 1 : least(width, partition_of(world, c, partition)[OPEN]);
+            width = by_copy(policy, world, c) ? 1 : least(width, partition_of(world, c, partition)[OPEN]);
         if (!rigid || may_start(world, c, t, job)) {
             others_too = start(world, c, t, job, width);
         } else if (!passes) {
@@ -291,7 +291,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
             candidates = find_candidates(world, c, t, 0, k);
         else
             candidates -= 1 - find_candidates(world, c, t, u, u + 1);
-        if (is_fickle(policy))
+        if (is_fickle(policy, world, c))
             u = -1;
     }
     if (rigid && !passes)

@@ -138,6 +138,7 @@ typedef struct {
     Floats usage;
     Floats decay;
     Ints fair_share;
+    Ints guarantee;
     Words random;
     Ints placing;
     Ints first_part;
@@ -185,6 +186,11 @@ static inline bool is_confined(const World *world) { return world->bays.reach.n[
 /* Whether it is this coalition's schedule that is written down. */
 static inline bool is_recorded(const World *world, int64_t c) {
     return world->record.coalition.at[0] == c;
+}
+
+/* Whether in this coalition jobs go first that have waited and fit into what is lent. */
+static inline bool has_guarantee(const World *world, int64_t c) {
+    return world->record.guarantee.at[0] != NEVER && is_recorded(world, c);
 }
 
 /* Whether parts stop gaining worth at some age. */

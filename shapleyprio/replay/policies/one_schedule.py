@@ -48,7 +48,7 @@ def compiled_decisions(
         PolicyError: numbers may get larger than can be compared exactly.
     """
     wide = check_range(workload)
-    world = one_world(workload, no_keys(), options.seed, wide=wide)
+    world = one_world(workload, no_keys(), options.seed, wide=wide, guarantee=options.guarantee)
     if half_life is not None:
         world = world._replace(record=world.record._replace(decay=steps_of(half_life)))
     steps = engine.run(code, world, workload.window.length)
@@ -56,12 +56,14 @@ def compiled_decisions(
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)
 
 
-def one_world(workload: Workload, keys: Keys, seed: int, *, wide: bool) -> World:
+def one_world(
+    workload: Workload, keys: Keys, seed: int, *, wide: bool, guarantee: int | None = None
+) -> World:
     """Returns the world of the coalition of all, whose schedule is recorded."""
     jobs = jobs_of(workload)
     everybody = np.ones((1, len(workload.owned)), np.bool_)
     state = coalitions_of(jobs, workload.owned, everybody, wide=wide, horizon=workload.saturation)
-    record = record_of(workload, jobs, 0, seed, wide=wide)
+    record = record_of(workload, jobs, 0, seed, wide=wide, guarantee=guarantee)
     return world_of(workload, jobs, state, keys, record)
 
 

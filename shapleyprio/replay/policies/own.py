@@ -127,7 +127,8 @@ def _schedule(
         lattice=False,
     )
     keys.factor[:] = 0
-    world = packed(one_world(workload, keys, options.seed, wide=wide))
+    world = one_world(workload, keys, options.seed, wide=wide, guarantee=options.guarantee)
+    world = packed(world)
     steps = _steps(workload, world, ranks, estimates)
     seconds = timed(steps, options.progress)
     return schedule_of(workload, policy, options.seed, world.state, world.record, seconds)

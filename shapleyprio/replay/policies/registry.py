@@ -7,7 +7,8 @@ and an entry here; any other is a function from a workload and options to a sche
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,9 @@ COMPARED = ("directcontr", FAIR_SHARE)
 
 MOST_FOR_REF = 12
 """Organizations for which ref is run by default; it takes twice as long with each one more."""
+
+WITHOUT_GUARANTEE = (REFERENCE, SAMPLED_REFERENCE, RECORDED)
+"""Policies that say what is fair, or was, and so keep no guarantees."""
 
 RULE = "rule"
 """Prefix of policies that are the daemon's rules."""
@@ -310,6 +314,7 @@ def heeds(policy: str, name: str) -> bool:
     >>> heeds("rule:shapley", "predictor"), heeds("rule:directcontr", "predictor")
     (True, False)
     """
+    policy = policy.partition("@")[0]
     prefix, _, rest = policy.partition(":")
     if prefix == RULE and rest in RULES:
         return name in _by_rule(rest).heeds
@@ -323,7 +328,7 @@ def policy_named(name: str) -> Policy:
         name: one of `POLICIES`; ``fairshare:HALF-LIFE`` or ``kai:HALF-LIFE``, such as
             fairshare:7d; ``ref:UTILITY`` for one of `shapleyprio.replay.policies.utilities`;
             ``rule:NAME`` for one of the daemon's `RULES`; or ``module:function`` for a user's own
-            (see `shapleyprio.replay.policies.own`).
+            (see `shapleyprio.replay.policies.own`). With ``@4h`` behind it, with a guarantee.
 
     Raises:
         PolicyError: there is no such policy.
@@ -331,6 +336,8 @@ def policy_named(name: str) -> Policy:
     """
     if name in POLICIES:
         return POLICIES[name]
+    if "@" in name:
+        return _with_guarantee(name)
     prefix, colon, rest = name.partition(":")
     if colon and prefix == REFERENCE:
         return _ref_for(rest)
@@ -347,6 +354,42 @@ def policy_named(name: str) -> Policy:
         else f"take one of {', '.join(POLICIES)}, or module:function for your own"
     )
     raise PolicyError(f"unknown policy {name!r}; {hint}")
+
+
+def _with_guarantee(name: str) -> Policy:
+    before, _, wait = name.partition("@")
+    policy, seconds = policy_named(before), seconds_in(wait)
+    if policy.name.partition(":")[0] in WITHOUT_GUARANTEE:
+        raise PolicyError(f"policy {before} keeps no guarantees; leave @{wait} out")
+    if not seconds:
+        raise PolicyError(f"policy {name!r}: {wait!r} is no wait; write for instance {before}@4h")
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        found = policy.schedule(workload, replace(options, guarantee=seconds))
+        return replace(found, policy=name)
+
+    return replace(
+        policy,
+        name=name,
+        decision=f"{policy.decision}; jobs with a guarantee of {wait} before all",
+        schedule=schedule,
+        code=None,
+    )
+
+
+def guaranteed(policies: Iterable[str], wait: str | None) -> list[str]:
+    """Returns policies, each followed by the same with a guarantee, where it can have one.
+
+    >>> guaranteed(["ref", "fairshare"], "4h")
+    ['ref', 'fairshare', 'fairshare@4h']
+    """
+    found = []
+    for policy in policies:
+        found.append(policy)
+        can = "@" not in policy and policy.partition(":")[0] not in WITHOUT_GUARANTEE
+        if wait is not None and can and not policy.startswith(f"{SAMPLED_REFERENCE}-"):
+            found.append(f"{policy}@{wait}")
+    return found
 
 
 def reference_for(organizations: int, most: int) -> str:

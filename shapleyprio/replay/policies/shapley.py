@@ -61,7 +61,7 @@ def _schedule(
     denominator = denominator_of(k, workload.unions)
     block = estimated_block(workload, options.estimation.recompute, denominator)
     keys = keys_of(rows=k, coalitions=1, block=block, lattice=False)
-    world = one_world(workload, keys, options.seed, wide=block.wide)
+    world = one_world(workload, keys, options.seed, wide=block.wide, guarantee=options.guarantee)
     estimator = Estimator(
         budget=options.estimation.coalitions,
         seed=options.seed,

@@ -1,0 +1,121 @@
+"""How often a schedule would have been asked for guarantees, and how often it kept them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.finish_times import NEVER_ALONE, flow_times, flow_times_alone
+from shapleyprio.replay.workloads.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantees:
+    """What became of an organization's guarantees under a schedule.
+
+    Attributes:
+        asked: jobs that had waited for it and fit into what their organization did not use.
+        kept: those of them that started within as long again, without a break.
+        broken: those that did not; the others were used up by other jobs, or the window ended.
+        late: seconds by which the broken ones were late, on average; None without any.
+        waited: seconds that those that asked waited in all, on average; None without any.
+        alone: seconds that they would have waited on their organization's own processors alone;
+            None if none of them fits there.
+    """
+
+    asked: int
+    kept: int
+    broken: int
+    late: Fraction | None
+    waited: Fraction | None
+    alone: Fraction | None
+
+
+def guarantees_under(
+    workload: Workload, schedule: Schedule, seconds: int
+) -> tuple[Guarantees, ...]:
+    """Returns what became of a guarantee of so many seconds, by organization.
+
+    As in the daemon a job asks while it fits, the longest wait first, and is broken when it has
+    asked for so long again.
+    """
+    waits = flow_times(workload, schedule) - workload.processing_time
+    alone = flow_times_alone(workload)
+    could = alone != NEVER_ALONE
+    alone = alone - workload.processing_time
+    found = []
+    for u in range(len(workload.organizations)):
+        asked: set[int] = set()
+        kept = 0
+        late: dict[int, int] = {}
+        for job, since, until in _claims(workload, schedule, u, seconds, waits):
+            asked.add(job)
+            if until - since > seconds:
+                late[job] = until - since - seconds
+            elif until == workload.release[job] + waits[job] < workload.window.length:
+                kept += 1
+        jobs = np.array(sorted(asked), dtype=np.int64)
+        found.append(
+            Guarantees(
+                asked=len(asked),
+                kept=kept,
+                broken=len(late),
+                late=_mean(np.array(list(late.values()), dtype=np.int64)),
+                waited=_mean(waits[jobs]),
+                alone=_mean(alone[jobs[could[jobs]]]),
+            )
+        )
+    return tuple(found)
+
+
+def _mean(seconds: NDArray[np.int64]) -> Fraction | None:
+    return Fraction(int(seconds.sum()), len(seconds)) if len(seconds) else None
+
+
+def _claims(
+    workload: Workload, schedule: Schedule, u: int, seconds: int, waits: NDArray[np.int64]
+) -> Iterator[tuple[int, int, int]]:
+    """Yields job, begin and end of each time during which a job asks without a break."""
+    length, rigid = workload.window.length, workload.wide == "rigid"
+    more: defaultdict[int, int] = defaultdict(int)
+    own = (workload.organization[schedule.job] == u) & (schedule.start < length)
+    columns = (schedule.job[own], schedule.start[own], schedule.copies[own])
+    for job, start, copies in zip(*(column.tolist() for column in columns), strict=True):
+        more[start] += copies
+        more[start + int(workload.processing_time[job])] -= copies
+    begins, ends = defaultdict(list), defaultdict(list)
+    jobs = np.flatnonzero((workload.organization == u) & (waits > seconds))
+    for job in jobs[np.lexsort((workload.position[jobs], workload.release[jobs]))].tolist():
+        begins[int(workload.release[job]) + seconds].append(job)
+        ends[int(workload.release[job] + waits[job])].append(job)
+    unused = int(workload.owned[u])
+    waiting: dict[int, int] = {}
+    asking: dict[int, int] = {}
+    for t in sorted({*more, *begins, *ends, length}):
+        if t > length:
+            break
+        for job in ends[t]:
+            del waiting[job]
+        waiting.update((job, int(workload.processors[job])) for job in begins[t])
+        unused -= more[t]
+        fitting = set(_fitting(waiting, unused, rigid=rigid)) if t < length else set()
+        for job in [job for job in asking if job not in fitting]:
+            yield job, asking.pop(job), t
+        for job in fitting:
+            asking.setdefault(job, t)
+
+
+def _fitting(waiting: dict[int, int], unused: int, *, rigid: bool) -> Iterator[int]:
+    """Yields jobs of which at least one copy, or all if they are rigid, fits beside the others."""
+    for job, processors in waiting.items():
+        if unused <= 0:
+            return
+        if not rigid or processors <= unused:
+            unused -= min(processors, unused)
+            yield job
