@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-import pytest
 
-from shapleyprio.lab.testbed.packages import faketime_library
+from shapleyprio.lab.testbed.clock import clock_ahead
 from tests.leases import is_locked
 
 if TYPE_CHECKING:
@@ -86,18 +85,10 @@ class Daemons:
         self.processes.append(process)
         return process
 
-    def start_with_clock(self, offset: str) -> subprocess.Popen[bytes]:
-        """One that stands by and whose clock is wrong by so much; skips without libfaketime."""
-        library = faketime_library()
-        if library is None:
-            pytest.skip("there is no libfaketime")
-        # not through the program faketime, which leaves shared memory behind when it is killed
-        return self.start(
-            "--standby",
-            LD_PRELOAD=str(library),
-            FAKETIME=offset,
-            FAKETIME_DONT_FAKE_MONOTONIC="1",
-        )
+    def start_with_clock(self, offset: float) -> subprocess.Popen[bytes]:
+        """One that stands by and whose clock is ahead by so many seconds."""
+        file = self.folder / f"{len(self.processes)}.clock"
+        return self.start("--standby", **clock_ahead(file, offset))
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError):

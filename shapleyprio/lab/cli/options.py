@@ -15,7 +15,10 @@ OF_A_CLUSTER_SECONDS = 120
 """So long where a private Slurm is to be ended, on a machine that has much to do."""
 
 
-def speed_option(*, help: str = "Cluster seconds per real second.") -> Option[Any]:  # noqa: A002
+SPEED = "Cluster seconds per real second at most; the clock is slow while Slurm computes."
+
+
+def speed_option(*, help: str = SPEED) -> Option[Any]:  # noqa: A002
     """Returns --speed."""
     return click.option(
         "--speed", type=click.IntRange(1, 100), default=60, show_default=True, help=help

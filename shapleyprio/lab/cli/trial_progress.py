@@ -60,8 +60,10 @@ def progress_text(run: ArmRun) -> str:
     if progress.doing != "running":
         return progress.doing
     jobs, length = len(conditions.workload.job), conditions.workload.window.length
-    left = (length - progress.second) // conditions.speed
-    return f"{progress.submitted:,} of {jobs:,} jobs, {countdown(left)} left"
+    left = length / conditions.speed
+    if progress.second > 0:
+        left = progress.real_seconds * (length / progress.second - 1)
+    return f"{progress.submitted:,} of {jobs:,} jobs, {countdown(round(left))} left"
 
 
 def countdown(seconds: int) -> str:

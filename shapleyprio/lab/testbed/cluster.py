@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.testbed import machine
+from shapleyprio.lab.testbed.clock import ClusterClock, clock_ahead
 from shapleyprio.lab.testbed.configuration import EVERYTHING, ClusterPaths, ClusterSpec
 from shapleyprio.lab.testbed.database import Database
 from shapleyprio.lab.testbed.detached import start_detached
 from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.lab.testbed.files import write_files
-from shapleyprio.lab.testbed.guarding import Guard, clock_ahead
+from shapleyprio.lab.testbed.guarding import Guard
 from shapleyprio.lab.testbed.packages import SEARCH_PATH, program
 from shapleyprio.lab.testbed.processes import MARKER, SlurmDaemon, end_all, wait_until
 
@@ -31,7 +32,7 @@ PATIENCE = 60.0  # real seconds for a daemon to answer, on a busy machine
 LONGEST_ANSWER = 4000  # characters of a picture
 LOG_LINES = 60
 # a caller's own Slurm or clock must not leak in
-FOREIGN = ("SLURM", "SBATCH_", "SACCT_", "SQUEUE_", "SINFO_", "SALLOC_", "FAKETIME", "LD_PRELOAD")
+FOREIGN = ("SLURM", "SBATCH_", "SACCT_", "SQUEUE_", "SINFO_", "SALLOC_", "LD_PRELOAD")
 
 
 class PrivateSlurm:
@@ -49,6 +50,7 @@ class PrivateSlurm:
         self._prepared = prepared
         self._paths: ClusterPaths | None = None
         self._environment: dict[str, str] = {}
+        self._clock: ClusterClock | None = None
         self._daemons: dict[str, SlurmDaemon] = {}
         self._life: ExitStack | None = None
 
@@ -97,7 +99,10 @@ class PrivateSlurm:
                 whose clock is the machine's.
         """
         end_all([self._daemons[daemon]], seconds=8)
-        self._daemons[daemon].start(clock_ahead(ahead) if ahead else {})
+        clock = clock_ahead(self.directory / "run" / f"{daemon}.clock", ahead) if ahead else {}
+        self._daemons[daemon].start(clock)
+        if daemon == "slurmctld":
+            self.clock.watch(self._daemons[daemon].process)
         self._await_daemon(
             daemon, self._controller_answers if daemon == "slurmctld" else self._accounting_answers
         )
@@ -118,6 +123,13 @@ class PrivateSlurm:
         if not self._environment:
             raise TestbedError("the private Slurm has not been started")
         return self._environment
+
+    @property
+    def clock(self) -> ClusterClock:
+        """Its clock."""
+        if self._clock is None:
+            raise TestbedError("the private Slurm has not been started")
+        return self._clock
 
     @property
     def paths(self) -> ClusterPaths:
@@ -144,7 +156,7 @@ class PrivateSlurm:
 
     def now(self) -> int:
         """Returns the cluster's clock in seconds since the epoch."""
-        return int(self.run("date", "+%s"))
+        return int(self.clock.now())
 
     def wait_until(self, predicate: Callable[[], bool], *, real_seconds: float, what: str) -> None:
         """Waits until something is true.
@@ -257,12 +269,14 @@ class PrivateSlurm:
         """
         marked = {MARKER: str(self.directory)}
         log.write_bytes(b"")
-        return start_detached(
-            [*PYTHON, "-m", "shapleyprio.lab.testbed.accelerated", module, *arguments],
+        started = start_detached(
+            [*PYTHON, "-m", module, *arguments],
             environment={**self.environment, **marked},
             log=log,
             directory=self.directory,
         )
+        self.clock.watch(started.pid)
+        return started
 
     # -- booting
 
@@ -279,10 +293,12 @@ class PrivateSlurm:
         base = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         base |= {"PATH": SEARCH_PATH, "SLURM_CONF": str(paths.slurm_conf)}
         base["MYSQL_UNIX_PORT"] = str(paths.database_socket)
-        spec = self.spec
-        guard = Guard(self.directory, base, speed=spec.speed, epoch=spec.epoch)
+        file = self.directory / "run" / "clock"
+        self._clock = ClusterClock(file, speed=self.spec.speed, epoch=self.spec.epoch)
+        life.callback(self._clock.stop)
+        guard = Guard(self.directory, base)
         life.callback(self._end_everything, guard)
-        self._environment = base | guard.clock
+        self._environment = {**base, **self._clock.environment}
         self._start_daemon("munged", *self._munged(), environment=base)
         database = Database(paths, self.run)
         database.fill(self._prepared)
@@ -299,6 +315,7 @@ class PrivateSlurm:
             self.run("sacctmgr", "-i", "add", "cluster", name)
         # -i: from 26.05 on, one that was killed before its first checkpoint does not start without
         self._start_daemon("slurmctld", "slurmctld", "-D", "-s", "-i")
+        self.clock.watch(self._daemons["slurmctld"].process)
         for node in self.spec.nodes:
             steps = ["-d", str(self.paths.steps)] if self.spec.speed > 1 else []
             self._start_daemon(f"slurmd-{node}", "slurmd", "-D", "-s", "-N", node, *steps)

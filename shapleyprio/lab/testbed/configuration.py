@@ -35,7 +35,7 @@ class ClusterSpec:
         cpus: node -> its CPUs.
         node_options: node -> its shape as slurm.conf has it, instead of the CPUs.
         gres: node -> its generic resources, such as ``gpu:2``, at most four.
-        speed: cluster seconds per real second.
+        speed: cluster seconds per real second at most.
         longest_limit: seconds; backfilling looks ahead as far as a job with this limit may run.
         epoch: second at which the accelerated clock starts; None means now.
         extra: slurm.conf settings that replace or add to ours; one without a value removes ours.

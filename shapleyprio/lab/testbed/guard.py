@@ -1,14 +1,12 @@
 """The process that outlives everything else of a private cluster.
 
-It prints the name of the shared memory of the accelerated clock (or an empty line), which lives
-as long as the guard, and waits until its standard input closes: when the cluster stops, or when
-the process that started the cluster is gone, however it ended. Then it kills what is left. Until
-then it ends steps that do not end by themselves.
+It prints a line when it is there, and waits until its standard input closes: when the cluster
+stops, or when the process that started the cluster is gone, however it ended. Then it kills what
+is left. Until then it ends steps that do not end by themselves.
 """
 
 from __future__ import annotations
 
-import os
 import select
 import sys
 from pathlib import Path
@@ -22,7 +20,7 @@ STEPS_SECONDS = 10.0  # from one look at the steps to the next, on the machine's
 
 def main() -> None:
     """Guards the directory named on the command line."""
-    print(os.environ.get("FAKETIME_SHARED", ""), flush=True)
+    print("guarding", flush=True)
     directory = Path(sys.argv[1])
     suspects: frozenset[psutil.Process] = frozenset()
     while not select.select([sys.stdin], [], [], STEPS_SECONDS)[0]:

@@ -28,14 +28,13 @@ SEARCH_PATH = os.pathsep.join(
 PROGRAMS = (
     *("slurmctld", "slurmd", "slurmdbd"),
     *("sacct", "sacctmgr", "sbatch", "scancel", "scontrol", "sdiag", "sinfo", "sprio", "squeue"),
-    *("munged", "mariadb", "mariadbd", "mariadb-install-db", "faketime"),
+    *("munged", "mariadb", "mariadbd", "mariadb-install-db"),
 )
-FAKETIME_LIBRARY = "libfaketimeMT.so.1"
 
 PACKAGES = (
     *("slurmctld", "slurmd", "slurmdbd", "slurm-client"),
     *("slurm-wlm-basic-plugins", "slurm-wlm-mysql-plugin"),
-    *("munge", "mariadb-server", "faketime", "libfaketime"),
+    *("munge", "mariadb-server"),
 )
 
 POLICY = Path("/usr/sbin/policy-rc.d")
@@ -64,19 +63,9 @@ def slurm_release() -> Release:
     return release
 
 
-def faketime_library() -> Path | None:
-    """Returns the preload library of the accelerated clock, if it is installed."""
-    folders = [*Path("/usr/lib").glob("*/faketime"), Path("/usr/lib/faketime")]
-    folders.append(Path("/usr/local/lib/faketime"))
-    return next((f / FAKETIME_LIBRARY for f in folders if (f / FAKETIME_LIBRARY).exists()), None)
-
-
 def missing_programs() -> list[str]:
-    """Names every program (or library) that a private Slurm needs and this machine lacks."""
-    missing = [name for name in PROGRAMS if shutil.which(name, path=SEARCH_PATH) is None]
-    if faketime_library() is None:
-        missing.append(FAKETIME_LIBRARY)
-    return missing
+    """Names every program that a private Slurm needs and this machine lacks."""
+    return [name for name in PROGRAMS if shutil.which(name, path=SEARCH_PATH) is None]
 
 
 def ensure_installed(report: Callable[[str], None]) -> None:

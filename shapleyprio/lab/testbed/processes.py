@@ -56,6 +56,12 @@ class SlurmDaemon:
         """Returns whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def process(self) -> int:
+        """Its number, while it lives."""
+        assert self._process is not None, "it was started"
+        return self._process.pid
+
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the living daemon."""
         if self._process is not None:

@@ -15,7 +15,6 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.errors import SlurmUnavailableHere, TestbedError
 from shapleyprio.lab.testbed.processes import end_clients
 from shapleyprio.lab.trial.arms import Arm
-from shapleyprio.lab.trial.clock import read_clock
 from shapleyprio.lab.trial.errors import TrialError
 from shapleyprio.lab.trial.executed import Held
 from shapleyprio.lab.trial.forecasts import StartErrors, errors_of
@@ -45,11 +44,13 @@ class ArmProgress:
         doing: in a word.
         second: of the window that was reached.
         submitted: how many jobs have been submitted.
+        real_seconds: since the window began.
     """
 
     doing: str = "waiting"
     second: int = 0
     submitted: int = 0
+    real_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ class Conditions:
 
     Attributes:
         plan: the workload, and how it is put on the cluster.
-        speed: cluster seconds per real second.
+        speed: cluster seconds per real second at most.
         pace: of the daemon.
     """
 
@@ -144,13 +145,13 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
     with ExitStack() as stack:
         progress.doing = "booting"
         cluster = stack.enter_context(_booted(run, directory, stopped))
-        clock = read_clock(cluster)
+        clock = cluster.clock
         daemon = None
         if arm.channel is not None:
             running = steering(cluster, plan, arm, conditions.pace)
             daemon = stack.enter_context(running)
         begin = int(clock.now() + HEAD_START_SECONDS * conditions.speed) + 1
-        submitter = Submitter(cluster, plan, arm, clock, begin)
+        submitter = Submitter(cluster, plan, arm, begin)
         _let_pass(run, submitter, daemon, stopped)
         progress.doing = "reading"
         if daemon is not None:
@@ -198,10 +199,11 @@ def _let_pass(
 ) -> None:
     """Lets the window pass while jobs are submitted."""
     length, progress = run.conditions.workload.window.length, run.progress
-    progress.doing = "running"
+    progress.doing, began = "running", time.monotonic()
     with submitter.submitting():
         while (second := submitter.second()) < length:
             progress.second, progress.submitted = max(0, int(second)), submitter.count
+            progress.real_seconds = time.monotonic() - began
             submitter.check()
             if daemon is not None:
                 daemon.check()

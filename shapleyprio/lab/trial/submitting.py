@@ -12,14 +12,7 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.lab.testbed.packages import program
 from shapleyprio.lab.trial.arms import Arm
-from shapleyprio.lab.trial.clock import ClusterClock
 from shapleyprio.lab.trial.plan import ClusterPlan
-
-LATE_SECONDS = 0.5
-"""Seconds of the cluster's clock by which jobs are submitted late.
-
-So an error in comparing clocks submits no job too early.
-"""
 
 CHECK_SECONDS = 0.1
 
@@ -45,22 +38,20 @@ class Submitter:
         cluster: running.
         plan: the workload, and how it is put on the cluster.
         arm: under which they run.
-        clock: the cluster's.
         begin: second of the cluster's clock at which the window begins.
 
     Attributes:
         submitted: what Slurm knows the workload's jobs as.
-        clock, begin: as given.
+        clock: the cluster's.
+        begin: as given.
     """
 
-    def __init__(
-        self, cluster: PrivateSlurm, plan: ClusterPlan, arm: Arm, clock: ClusterClock, begin: int
-    ) -> None:
+    def __init__(self, cluster: PrivateSlurm, plan: ClusterPlan, arm: Arm, begin: int) -> None:
         self.submitted: dict[int, Sequence[int]] = {}
         workload = plan.workload
         self._cluster = cluster
         self._workload = workload
-        self.clock = clock
+        self.clock = cluster.clock
         self.begin = begin
         self._stopped = threading.Event()
         self._failure: TestbedError | None = None
@@ -130,13 +121,14 @@ class Submitter:
 
     def _due(self, job: int) -> float:
         """Returns when to submit a job, on the cluster's clock."""
-        return self.begin + int(self._workload.release[job]) + LATE_SECONDS
+        return self.begin + int(self._workload.release[job])
 
     def _sbatch(self, seconds: list[int], options: tuple[str, ...]) -> int:
         """Submits a job, or an array of jobs whose tasks last as long as each should."""
-        answer = self._cluster.run(
-            *("sbatch", "--parsable", "--output=/dev/null"),
-            *(f"--array=0-{len(seconds) - 1}", *options),
-            f"--wrap={script(seconds)}",
-        )
+        with self.clock.slow():
+            answer = self._cluster.run(
+                *("sbatch", "--parsable", "--output=/dev/null"),
+                *(f"--array=0-{len(seconds) - 1}", *options),
+                f"--wrap={script(seconds)}",
+            )
         return int(answer.split(";")[0])

@@ -21,6 +21,7 @@ from shapleyprio.daemon.answering.status import Status, read_status
 from shapleyprio.fairness.pool import PartState, ledger_of
 from shapleyprio.fairness.utility import worth
 from shapleyprio.lab.testbed import machine
+from shapleyprio.lab.testbed.clock import ClusterClock
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterPaths, ClusterSpec
 from shapleyprio.lab.testbed.files import write_files
@@ -83,9 +84,9 @@ class SlurmBeside(PrivateSlurm):
         )
         write_files(self.spec, paths)
         base = {**self._first.environment, "SLURM_CONF": str(paths.slurm_conf)}
-        guard = Guard(self.directory, base, speed=1, epoch=None)
-        life.callback(self._end_everything, guard)
-        self._environment = base | guard.clock
+        self._clock = ClusterClock(self.directory / "run" / "clock", speed=1)
+        life.callback(self._end_everything, Guard(self.directory, base))
+        self._environment = base
 
 
 TOGETHER = '[[pool]]\nname = "all"\nclusters = ["north", "south"]'

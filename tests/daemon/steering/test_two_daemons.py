@@ -28,6 +28,7 @@ from tests.daemon.several_daemons import (
 from tests.store.servers import KINDS, SERVERS, Databases
 
 BUSY_SECONDS = 100.0
+DAY = 86_400
 """What a machine on which all lives and other tests are led at once may need beside; it is less
 than the smallest offset of a clock, by which a successor would be late that went by it."""
 
@@ -90,7 +91,7 @@ def test_a_frozen_daemon_writes_nothing_more_and_a_killed_one_is_succeeded(
     daemons.assert_fenced()
 
 
-def whose_clocks_differ(daemons: Daemons, *offsets: str) -> None:
+def whose_clocks_differ(daemons: Daemons, *offsets: float) -> None:
     """Each of them steers once, and is watched by those that have not steered yet."""
     left = [daemons.start("--standby")]
     daemons.until_written_by(1)
@@ -114,12 +115,12 @@ def whose_clocks_differ(daemons: Daemons, *offsets: str) -> None:
 
 @led("sqlite")
 def test_clocks_that_are_ahead_take_no_lease_away_and_delay_no_successor(daemons: Daemons) -> None:
-    whose_clocks_differ(daemons, "+301", "+1d", "+1y")
+    whose_clocks_differ(daemons, 301, DAY, 365 * DAY)
 
 
 @led("sqlite")
 def test_clocks_that_are_behind_take_no_lease_away_and_delay_no_successor(daemons: Daemons) -> None:
-    whose_clocks_differ(daemons, "-301", "-1d", "-1y")
+    whose_clocks_differ(daemons, -301, -DAY, -365 * DAY)
 
 
 @led("sqlite", lease=86_400)

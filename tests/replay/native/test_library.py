@@ -16,6 +16,7 @@ from shapleyprio.replay.logs.columns import Column, Fields, _holds
 
 ROOT = Path(shapleyprio.__file__).parents[1]
 NATIVE = Path("shapleyprio", "replay", "native")
+PRELOAD = Path("shapleyprio", "lab", "testbed", "preload.c")
 BEGIN, END = np.array([0, 4]), np.array([3, 7])
 
 
@@ -68,6 +69,8 @@ def checkout(tmp_path: Path) -> Path:
         pytest.skip("an installed shapleyprio has no sources in C")
     folder = tmp_path / "a checkout"
     shutil.copytree(ROOT / NATIVE, folder / NATIVE)
+    (folder / PRELOAD).parent.mkdir(parents=True)
+    shutil.copy(ROOT / PRELOAD, folder / PRELOAD)
     shutil.copy(ROOT / "hatch_build.py", folder)
     return folder
 
