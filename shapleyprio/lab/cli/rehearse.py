@@ -113,8 +113,9 @@ def command(**options: Any) -> None:
 
     The answer shows waits by organization, partition and size, utilization and fairness of each
     arm beside what really happened, which says how far `today` can be trusted; and all settings
-    that were not taken over. Memory, GPUs, features, reservations and users' own nice do not count
-    yet. Nothing touches your cluster.
+    that were not taken over. Memory counts if LOG has ReqTRES; GPUs, features, reservations and
+    users' own nice do not. Fair share begins with the usage of the jobs in LOG that ran before.
+    Nothing touches your cluster.
     """  # noqa: D301 - click looks for the character \b
     parameters = RehearseParameters(report=report_parameters(options), **options)
     refuse((len(set(parameters.arms)) < len(parameters.arms), "the same --arm is named twice"))

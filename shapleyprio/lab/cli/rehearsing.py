@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -33,7 +33,7 @@ from shapleyprio.lab.rehearsal.keeping import checksum
 from shapleyprio.lab.rehearsal.page import rehearsal_page
 from shapleyprio.lab.rehearsal.report import answer_as_json, write_waits
 from shapleyprio.lab.rehearsal.running import Kept, kept_traces, run_arms
-from shapleyprio.lab.rehearsal.site import SiteSlurm, read_site
+from shapleyprio.lab.rehearsal.site import read_site
 from shapleyprio.lab.testbed.directories import state_directory
 from shapleyprio.lab.trial.running import Conditions, Trace
 from shapleyprio.lab.trial.steering import Pace
@@ -137,7 +137,7 @@ def announce(prepared: Prepared, missing: Sequence[SiteArm]) -> None:
         f"{whole(len(plan.jobs))} jobs {dates(days.begin, days.until)}, of which "
         f"{whole(int(prepared.jobs.counted.sum()))} count, on {whole(len(nodes))} nodes with "
         f"{whole(sum(node.processors for node in nodes))} processors",
-        *(f"not taken over: {what}: {effect}" for what, effect in grouped(plan.site)),
+        *(f"not taken over: {what}: {effect}" for what, effect in grouped(plan.left_out)),
     ]
     if left := plan.workload.left_out_in_words:
         lines.append(f"left out: {left}")
@@ -151,9 +151,9 @@ def announce(prepared: Prepared, missing: Sequence[SiteArm]) -> None:
         click.echo(f"shapleyprio: {line}", err=True)
 
 
-def grouped(site: SiteSlurm) -> Iterator[tuple[str, str]]:
+def grouped(left_out: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yields what is not taken over, and what might differ because of it."""
-    by_effect = sorted(site.left_out.items(), key=lambda pair: pair[1])
+    by_effect = sorted(left_out.items(), key=lambda pair: pair[1])
     for effect, pairs in groupby(by_effect, key=lambda pair: pair[1]):
         yield listed([what for what, _ in pairs]), effect
 

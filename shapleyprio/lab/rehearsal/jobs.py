@@ -13,6 +13,7 @@ from shapleyprio.lab.rehearsal.errors import SiteError
 from shapleyprio.lab.rehearsal.plan import SiteJob, SitePlan
 from shapleyprio.lab.rehearsal.site import SiteSlurm
 from shapleyprio.lab.rehearsal.slurm_conf import NAME
+from shapleyprio.lab.rehearsal.usage import LONGEST_SECONDS, half_life_of, usage_before
 from shapleyprio.lab.trial.plan import as_slurm_runs_it
 from shapleyprio.replay.logs.clusters import claims_of_files, consortium_of_claims
 from shapleyprio.replay.workloads.choices import ALL_CLUSTERS
@@ -27,6 +28,7 @@ from shapleyprio.replay.workloads.workload import (
     with_history,
     workload_of,
 )
+from shapleyprio.slurm.text.values import UnreadableError, tres
 
 NOBODY = "nobody"
 """Has the nodes and the jobs of no organization; they are on the cluster all the same."""
@@ -118,7 +120,14 @@ def site_jobs(log: Log, site: SiteSlurm, organizations: Path, days: Days) -> Sit
     started, counted = recorded.start, log.release[recorded.position] >= days.since
     if not counted.any():
         raise SiteError(f"{log.source}: no job was released on these days; name others")
-    plan = SitePlan(site=site, workload=workload, jobs=names, owners=owners, nobody=nobody)
+    plan = SitePlan(
+        site=site,
+        workload=workload,
+        jobs=names,
+        owners=owners,
+        nobody=nobody,
+        usage=_usage(log, consortium, site, days.begin),
+    )
     return SiteJobs(
         log=carried,
         plan=plan,
@@ -201,6 +210,26 @@ def _deal_nodes(owners: dict[str, int], sizes: Mapping[str, int], owned: Sequenc
             missing -= sizes[node]
 
 
+def _usage(
+    log: Log, consortium: Consortium, site: SiteSlurm, begin: int
+) -> Mapping[tuple[str, str, int], float]:
+    """Returns account, user and organization -> usage from before; without what is next to none."""
+    try:
+        half_life = half_life_of(site.conf.settings.get("PriorityDecayHalfLife", ""))
+    except ValueError:
+        raise SiteError(f"{site.conf.file}: PriorityDecayHalfLife: is no time") from None
+    used = usage_before(log, begin, half_life)
+    known = np.flatnonzero(used)
+    names, _ = _names(log, site, known)
+    sums: dict[tuple[str, str, int], float] = {}
+    organizations = consortium.organization[known].tolist()
+    for of, u, amount in zip(names, organizations, used[known].tolist(), strict=True):
+        leaf = (of.account, of.user, u)
+        sums[leaf] = sums.get(leaf, 0.0) + amount
+    least = max(sums.values(), default=0.0) / (2 * LONGEST_SECONDS)
+    return {leaf: amount for leaf, amount in sums.items() if amount > least}
+
+
 def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[SiteJob], int]:
     """Returns what jobs name, and how many of them name a partition that is gone."""
     columns = [_column(log, label, jobs) for label in ("account", "user", "partition", "qos")]
@@ -208,6 +237,7 @@ def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[Sit
         for name in set(column):
             if name and not NAME.fullmatch(name):
                 raise SiteError(f"{log.source}: {label}: {name[:80]!r} is no name of Slurm's")
+    asked = [_request(log, text) for text in _column(log, "request", jobs)]
     there = {name for name, partition in site.conf.partitions.items() if partition.nodes}
     other = sum(partition not in there for partition in columns[2])
     return [
@@ -216,9 +246,20 @@ def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[Sit
             user=user,
             partition=partition if partition in there else site.conf.default,
             qos=qos,
+            memory=memory,
+            nodes=nodes,
         )
-        for account, user, partition, qos in zip(*columns, strict=True)
+        for account, user, partition, qos, (memory, nodes) in zip(*columns, asked, strict=True)
     ], other
+
+
+def _request(log: Log, text: str) -> tuple[int, int]:
+    """Returns the MiB and nodes in a request as sacct writes it; 0 where it does not say."""
+    try:
+        found = tres("ReqTRES", text) if text else {}
+    except UnreadableError as error:
+        raise SiteError(f"{log.source}: {error}") from None
+    return found.get("mem", 0), found.get("node", 0)
 
 
 def _column(log: Log, label: str, jobs: NDArray[np.int64]) -> list[str]:

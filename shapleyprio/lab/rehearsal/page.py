@@ -176,9 +176,7 @@ def clock(answer: Answer) -> Section:
 
 def left_out(answer: Answer) -> Section:
     """Lists what was not taken over, and what the arms changed."""
-    rows: list[list[Cell]] = [
-        [what, effect] for what, effect in answer.jobs.plan.site.left_out.items()
-    ]
+    rows: list[list[Cell]] = [[what, effect] for what, effect in answer.jobs.plan.left_out.items()]
     for run in answer.runs:
         if run.trace is not None and run.trace.arm.settings:
             settings = run.trace.arm.settings.items()

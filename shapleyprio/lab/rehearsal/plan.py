@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import NamedTuple
 
 from shapleyprio.lab.rehearsal.arms import SiteArm
@@ -17,6 +18,7 @@ from shapleyprio.lab.rehearsal.taken_over import (
     scheduler_parameters,
     select_parameters,
 )
+from shapleyprio.lab.rehearsal.usage import earn
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import LONGEST_GUARD, ClusterSpec
 from shapleyprio.lab.trial.arms import Arm
@@ -25,6 +27,7 @@ from shapleyprio.replay.workloads.workload import Workload
 from shapleyprio.slurm.associations import ROOT
 
 CLUSTER = "rehearsal"
+NO_MEMORY = "does not count, since the log has no column ReqTRES"
 NORMAL_QOS = "normal"
 """It is there in every new cluster."""
 
@@ -36,12 +39,16 @@ class SiteJob(NamedTuple):
         account, user: of whom it is.
         partition: where it ran.
         qos: empty for the usual one.
+        memory: MiB that it asked for; 0 where not known.
+        nodes: on which it wanted to run at least; 0 where not known.
     """
 
     account: str
     user: str
     partition: str
     qos: str
+    memory: int = 0
+    nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class SitePlan:
         jobs: what each of its jobs names.
         owners: node -> index of its organization.
         nobody: index of the organization of what no organization claims; None if there is none.
+        usage: account, user and organization -> processor-seconds from before.
     """
 
     site: SiteSlurm
@@ -64,6 +72,7 @@ class SitePlan:
     jobs: Sequence[SiteJob]
     owners: Mapping[str, int]
     nobody: int | None
+    usage: Mapping[tuple[str, str, int], float]
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -78,7 +87,8 @@ class SitePlan:
         while any(name.startswith(prefix) for name in taken):
             prefix += "u"
         of_jobs = zip(self.jobs, self.workload.organization.tolist(), strict=True)
-        different = dict.fromkeys((job.account, job.user, u) for job, u in of_jobs)
+        named = ((job.account, job.user, u) for job, u in of_jobs)
+        different = dict.fromkeys((*named, *self.usage))
         return {leaf: f"{prefix}{number}" for number, leaf in enumerate(different, start=1)}
 
     @cached_property
@@ -98,6 +108,17 @@ class SitePlan:
 
     # -- the cluster
 
+    @cached_property
+    def _knows_memory(self) -> bool:
+        return any(job.memory for job in self.jobs)
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """What is left out -> what might differ because of it."""
+        counts = "_memory" in self.site.conf.settings.get("SelectTypeParameters", "").lower()
+        lacking = {"memory": NO_MEMORY} if counts and not self._knows_memory else {}
+        return {**self.site.left_out, **lacking}
+
     def spec(self, arm: Arm, *, speed: int) -> ClusterSpec:
         """Returns the site's cluster with an arm's settings."""
         conf = self.site.conf
@@ -105,7 +126,7 @@ class SitePlan:
             name=CLUSTER,
             partitions={name: part.nodes for name, part in conf.partitions.items() if part.nodes},
             partition_options={
-                name: " ".join(f"{k}={v}" for k, v in part.options.items() if k != "QOS")
+                name: " ".join(f"{key}={part.options[key]}" for key in self._written(part.options))
                 for name, part in conf.partitions.items()
             },
             cpus=self.sizes,
@@ -122,14 +143,23 @@ class SitePlan:
 
     def _settings(self, arm: Arm, speed: int) -> dict[str, str]:
         """Returns the site's and the arm's settings; what neither has is as Slurm has it."""
-        found = {**dict.fromkeys(SETTINGS.values(), ""), **self.site.conf.settings, **arm.settings}
+        site = self.site.conf.settings
+        site = {key: site[key] for key in self._written(site)}
+        found = {**dict.fromkeys(SETTINGS.values(), ""), **site, **arm.settings}
         scheduler, _ = scheduler_parameters(found["SchedulerParameters"], speed=speed)
         return {
             **found,
             "SchedulerParameters": scheduler,
-            "SelectTypeParameters": select_parameters(found["SelectTypeParameters"], memory=False),
+            "SelectTypeParameters": select_parameters(
+                found["SelectTypeParameters"], memory=self._knows_memory
+            ),
             "AccountingStorageEnforce": enforced(found["AccountingStorageEnforce"]),
         }
+
+    def _written(self, keys: Iterable[str]) -> list[str]:
+        """Returns keys for slurm.conf: without QOS, and defaults of memory that does not count."""
+        left = {"QOS"} if self._knows_memory else {"QOS", "DefMemPerCPU", "DefMemPerNode"}
+        return [key for key in keys if key not in left]
 
     # -- accounts and QOS
 
@@ -153,10 +183,25 @@ class SitePlan:
         file = cluster.directory / "associations"
         file.write_text("\n".join(self.associations(arm, cluster.paths.user)) + "\n")
         cluster.run("sacctmgr", "-i", "load", f"file={file}", f"cluster={CLUSTER}", timeout=600)
+        weight = self._settings(arm, 1)["PriorityWeightFairshare"]
+        if self.usage and weight not in {"", "0"}:
+            earn(
+                cluster,
+                {self._leaves[leaf]: used for leaf, used in self.usage.items()},
+                self._usage_qos,
+                partition=self.site.conf.default,
+                memory=self._knows_memory,
+            )
+
+    @cached_property
+    def _usage_qos(self) -> str:
+        taken = {*self.site.qos.options, *(job.qos for job in self.jobs)}
+        return next(name for n in count() if (name := f"usage{n or ''}") not in taken)
 
     def _qos(self) -> tuple[str, ...]:
         partitions = (part.options.get("QOS") for part in self.site.conf.partitions.values())
-        named = (*self.site.qos.options, *(job.qos for job in self.jobs), *partitions)
+        earning = [self._usage_qos] if self.usage else []
+        named = (*self.site.qos.options, *(job.qos for job in self.jobs), *partitions, *earning)
         return tuple(dict.fromkeys(name for name in named if name))
 
     def associations(self, arm: Arm, login: str) -> Iterator[str]:
@@ -217,7 +262,17 @@ class SitePlan:
             f"--ntasks={workload.processors[job]}",
             f"--time={workload.limit[job] // 60}",
             *([f"--qos={of.qos}"] if of.qos else []),
+            *self._resources(of, int(workload.processors[job])),
         )
+
+    def _resources(self, of: SiteJob, processors: int) -> Iterator[str]:
+        """Yields the options for nodes and memory, no more of which than Slurm can give."""
+        nodes = self.site.conf.partitions[of.partition].nodes
+        if (least := min(of.nodes, len(nodes), processors)) > 1:
+            yield f"--nodes={least}-{len(nodes)}"
+        if of.memory:
+            most = max(self.site.conf.nodes[node].memory for node in nodes)
+            yield f"--mem-per-cpu={min(max(of.memory // processors, 1), most)}M"
 
     def organizations(self, arm: Arm) -> str:  # noqa: ARG002 - as other plans do
         """Returns the tables [[organization]] of the daemon's configuration."""

@@ -26,7 +26,7 @@ def answer_as_json(answer: Answer, days: Days, *, speed: int) -> dict[str, Any]:
             "nodes": len(site.conf.nodes),
             "processors": sum(node.processors for node in site.conf.nodes.values()),
             "partitions": list(site.conf.partitions),
-            "left_out": dict(site.left_out),
+            "left_out": dict(answer.jobs.plan.left_out),
         },
         "days": {"begin": days.begin, "since": days.since, "until": days.until},
         "speed": speed,
@@ -85,7 +85,7 @@ def write_waits(file: TextIO, answer: Answer) -> None:
     columns = [run.waits.astype(int).tolist() for run in answer.runs]
     for row, job in enumerate(jobs.counted.nonzero()[0].tolist()):
         named = jobs.plan.jobs[job]
-        names = (workload.organizations[int(workload.organization[job])], *named)
+        names = (workload.organizations[int(workload.organization[job])], *named[:4])
         table.writerow(
             [
                 int(workload.job[job]),

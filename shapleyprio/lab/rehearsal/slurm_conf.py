@@ -40,10 +40,12 @@ class SiteNode:
 
     Attributes:
         processors: how many CPUs it has.
+        memory: MiB.
         options: of its line in slurm.conf.
     """
 
     processors: int
+    memory: int
     options: str
 
 
@@ -198,7 +200,7 @@ class _Reader:
         written = (f"{NODE[key]}={line.taken(NODE[key], value)}" for key, value in options.items())
         if processors > MOST_PROCESSORS:
             raise line.error("CPUs", f"{processors:,} are more than a node has")
-        return SiteNode(processors, " ".join(written))
+        return SiteNode(processors, memory, " ".join(written))
 
     def _memory(self, line: ConfLine, keys: dict[str, str]) -> int:
         memory = self._count(line, "RealMemory", keys.get("realmemory", "1"), 1 << 40)

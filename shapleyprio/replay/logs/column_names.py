@@ -32,6 +32,7 @@ LABELS = {
     "qos": ("qos",),
     "cluster": ("cluster",),
     "nodes": ("nodelist",),
+    "request": ("reqtres",),
 }
 """Label of a log -> the fields that have it, the best first."""
 

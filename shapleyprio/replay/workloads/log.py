@@ -75,7 +75,8 @@ class Log:
         limit: int64, the requested processing time, or that of the partition where the log does not
             say (`with_partition_limits`); UNKNOWN while the log is being read.
         labels: "user", "group", "queue", "partition", "account", "nodes" (the host list as
-            written), or "organization" -> that column, as far as the format has it.
+            written), "request" (resources as sacct writes them), or "organization" -> that column,
+            as far as the format has it.
         placed: whose processors were used, where the log itself knows (the daemon's store).
         system_processors: how many processors the system had, where the log says.
         owned: organization -> processors that it brought when last seen, where the log knows.

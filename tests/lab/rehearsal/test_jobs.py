@@ -89,19 +89,65 @@ def test_a_job_keeps_its_account_partition_qos_and_limit(jobs: SiteJobs) -> None
     assert options[3] == ("--account=u4", "--partition=long", "--ntasks=1", "--time=10")
 
 
+def test_memory_and_nodes_are_asked_for_where_the_log_knows_them(folder: Path) -> None:
+    lines = (folder / "jobs.sacct").read_text().splitlines()
+    asked = ["ReqTRES", "billing=4,cpu=4,mem=6000M,node=2", "", *["cpu=2,mem=400G,node=1"] * 4]
+    (folder / "jobs.sacct").write_text("\n".join(map("|".join, zip(lines, asked, strict=True))))
+    plan = jobs_in(folder).plan
+    first, second = (plan.options(job, TODAY)[5:] for job in (0, 1))
+    assert first == ()  # job 2 says nothing
+    assert second == ("--mem-per-cpu=60000M",)  # all that a node has
+    spec = plan.spec(TODAY, speed=50)
+    assert spec.extra["SelectTypeParameters"] == "CR_Core_Memory"
+    assert "DefMemPerCPU=2048" in spec.partition_options["long"]
+    assert "memory" not in plan.left_out
+    days = Days(begin=TEN - 7200, since=TEN - 7200, until=ELEVEN)
+    earlier = jobs_in(folder, days).plan
+    of_the_first = earlier.options(earlier.workload.job.tolist().index(1), TODAY)
+    assert of_the_first[5:] == ("--nodes=2-4", "--mem-per-cpu=1500M")
+
+
+def test_without_requests_memory_does_not_count_and_this_is_said(jobs: SiteJobs) -> None:
+    assert jobs.plan.left_out["memory"] == "does not count, since the log has no column ReqTRES"
+    spec = jobs.plan.spec(TODAY, speed=50)
+    assert not any("DefMem" in options for options in spec.partition_options.values())
+
+
+def test_a_request_that_cannot_be_read_is_refused(folder: Path) -> None:
+    lines = (folder / "jobs.sacct").read_text().splitlines()
+    text = "\n".join(
+        f"{line}|{'ReqTRES' if number == 0 else 'mem=much'}" for number, line in enumerate(lines)
+    )
+    (folder / "jobs.sacct").write_text(text)
+    with pytest.raises(SiteError, match="ReqTRES: 'much' is not an amount"):
+        jobs_in(folder)
+
+
 def test_each_user_of_an_account_has_an_account_with_the_users_shares_and_limits(
     jobs: SiteJobs,
 ) -> None:
     text = "\n".join(jobs.plan.associations(TODAY, "root"))
-    shares = "Fairshare=3:MaxJobs=4"
-    assert (
-        f"Account - 'u1':Description='u1':Organization='rehearsal':QOS='normal,low,high':{shares}"
-        in text
-    )
+    named = "Account - 'u1':Description='u1':Organization='rehearsal'"
+    assert f"{named}:QOS='normal,low,high,usage':Fairshare=3:MaxJobs=4" in text
     assert text.index("Account - 'science'") < text.index("Account - 'physics'")
     assert text.index("Account - 'physics'") < text.index("Parent - 'physics'\nAccount - 'u1'")
     assert "Parent - 'u4'\nUser - 'root':DefaultAccount='u4':Fairshare=1" in text
     assert "Parent - 'guests'\nAccount - 'u4'" in text
+
+
+def test_usage_from_before_is_known_and_decays(folder: Path, jobs: SiteJobs) -> None:
+    half = 0.5 ** ((7200 - 600) / (7 * 86_400))
+    assert jobs.plan.usage == {
+        ("physics", "ann", 0): pytest.approx(2400 * half),
+        ("biology", "eve", 1): 600 * 2,  # of the job that runs, so far
+    }
+    with (folder / "weights.conf").open("a") as file:
+        file.write("PriorityDecayHalfLife=0\n")
+    assert jobs_in(folder).plan.usage["physics", "ann", 0] == 2400
+    with (folder / "weights.conf").open("a") as file:
+        file.write("PriorityDecayHalfLife=soon\n")
+    with pytest.raises(SiteError, match="PriorityDecayHalfLife: is no time"):
+        jobs_in(folder)
 
 
 def test_under_fair_share_alone_organizations_have_shares_by_their_processors(

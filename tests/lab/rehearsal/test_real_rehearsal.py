@@ -24,13 +24,16 @@ from tests.processes import processes_mentioning
 pytestmark = pytest.mark.real_slurm
 
 BEGIN = 1767261600
+ASKED = "billing=4,cpu=4,mem=40G,node=1"
 MINUTE = 60
 
 
 def line(number: int, who: str, qos: str, submit: int, start: int, seconds: int, wide: int) -> str:
     """A line of sacct; seconds count from the window's begin."""
     moments = (datetime.fromtimestamp(BEGIN + t, UTC).strftime("%FT%T") for t in (submit, start))
-    return f"{number}|{who}|long|{qos}|{'|'.join(moments)}|{seconds}|{wide}|COMPLETED|00:20:00"
+    return (
+        f"{number}|{who}|long|{qos}|{'|'.join(moments)}|{seconds}|{wide}|COMPLETED|00:20:00|{ASKED}"
+    )
 
 
 QOS = "Name|Priority|Preempt|MaxTRESPA\nnormal|0||\nlow|10||cpu=8\nhigh|1000||\n"
@@ -53,7 +56,7 @@ def site() -> Iterator[Path]:
         (folder / "qos").write_text(QOS)
         (folder / "weights.conf").write_text(WEIGHTS.replace("qos=2000", "qos=200000"))
         (folder / "tmp").mkdir()
-        (folder / "jobs.sacct").write_text("\n".join((HEADER, *JOBS)) + "\n")
+        (folder / "jobs.sacct").write_text("\n".join((f"{HEADER}|ReqTRES", *JOBS)) + "\n")
         yield folder
 
 
