@@ -373,6 +373,7 @@ class StandingRow:
         pending, running: jobs.
         processors: owned.
         reason: why it has its priority, in a few words of the ranking rule.
+        parent: organization that it is a part of; None if it is part of none.
     """
 
     cycle: int
@@ -388,6 +389,7 @@ class StandingRow:
     processors: int
     reason: str = ""
     all_parts: int = 0
+    parent: str | None = None
 
     @property
     def balance(self) -> int:

@@ -428,6 +428,7 @@ standing = _table(
     Column("reason", Words(500), nullable=False, server_default=""),
     Column("score", ExactInteger(), nullable=False, server_default="0"),
     Column("all_parts", _COUNT, nullable=False, server_default="0"),
+    _optional("parent", _ORGANIZATION),
     Index("standing_by_t", "cluster", "t"),
 )
 

@@ -280,6 +280,7 @@ def upgrade() -> None:
         defaulting("reason", SENTENCE, ""),
         defaulting("score", EXACT, "0"),
         defaulting("all_parts", INTEGER, "0"),
+        optional("parent", ORGANIZATION),
     )
     op.create_index("standing_by_t", "standing", ["cluster", "t"])
     create(

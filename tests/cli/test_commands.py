@@ -161,7 +161,7 @@ def test_status_as_json(steered: CommandLine) -> None:
         *("organization", "share", "contribution", "utility", "balance"),
         *("contribution_share", "utility_share"),
         *("balance_per_part", "score", "reason", "priority", "pending", "running", "value"),
-        *("waiting_work", "drift_seconds"),
+        *("waiting_work", "drift_seconds", "parent"),
     }
 
 

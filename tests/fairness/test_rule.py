@@ -220,3 +220,48 @@ def test_a_rule_finds_the_same_in_the_same_situation_whatever_it_ranked_before(
     found = RULES[name].rank(second)
     RULES[name].rank(first)
     assert RULES[name].rank(second) == found
+
+
+# unions
+
+
+@given(trajectories=TRAJECTORIES, within=st.integers(0, 20), data=st.data())
+def test_the_union_owed_most_comes_first_and_within_it_the_member(
+    trajectories: dict[str, Trajectory], within: int, data: st.DataObject
+) -> None:
+    k = len(trajectories)
+    of = data.draw(st.lists(st.integers(0, 2), min_size=k, max_size=k))
+    unions = dict(zip(trajectories, map(list(dict.fromkeys(of)).index, of), strict=True))
+    ranking = replace(ranking_of(trajectories), unions=tuple(unions.values()))
+
+    def exactly(name: str, seconds: int) -> Fraction:
+        path = trajectories[name]
+        gained = seconds * path.rate + seconds * (seconds + 1) // 2 * path.acceleration
+        return Fraction(path.value + gained, path.denominator)
+
+    def order(seconds: int) -> list[str]:
+        sums = {
+            one: floor(sum(exactly(name, seconds) for name in trajectories if unions[name] == one))
+            for one in unions.values()
+        }
+        return sorted(
+            trajectories,
+            key=lambda name: (
+                -sums[unions[name]],
+                unions[name],
+                -floor(exactly(name, seconds)),
+                list(trajectories).index(name),
+            ),
+        )
+
+    assert ranking.order == order(0)
+    found = ranking.seconds_until_reorder(set("abcd"), within)
+    assert all(order(second) == order(0) for second in range(within if found is None else found))
+    assert found is None or (found < within and order(found) != order(0))
+
+
+def test_a_union_of_each_alone_or_of_all_changes_no_order() -> None:
+    flat = ranking_of({"a": Trajectory(1, 0, 0), "b": Trajectory(5, 0, 0), "c": NOTHING})
+    assert flat.order == ["b", "a", "c"]
+    for unions in ((0, 1, 2), (0, 0, 0)):
+        assert replace(flat, unions=unions).order == flat.order

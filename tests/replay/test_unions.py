@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.replay.engine import limits
+from shapleyprio.replay.errors import PolicyError, UtilityError
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.policies.coalitions import orderings_for
 from shapleyprio.replay.policies.policy import RunOptions
@@ -16,7 +17,7 @@ from shapleyprio.replay.workloads.workload import Workload
 from tests.replay import literal, literal_unions
 from tests.replay.certificate import KEYS, certify, processors_started, rows
 from tests.replay.literal import CoalitionSchedule
-from tests.replay.strategies import HORIZONS, workloads
+from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
 from tests.replay.test_policies import BUSY, RIGID
 from tests.replay.test_ref import blocks_of
 from tests.replay.test_turns import grand, scheduled, turns, value_at
@@ -132,3 +133,12 @@ def test_the_rule_upside_down_is_out_of_turn_at_each_contested_moment(workload: 
 def test_the_daemons_rule_serves_as_the_policy_does(workload: Workload) -> None:
     by_rule = run_policy(workload, "rule:directcontr", seed=3)
     assert rows(by_rule) == rows(run_policy(workload, "directcontr", seed=3))
+
+
+def test_who_knows_no_unions_says_so() -> None:
+    workload = replace(workload_of_jobs([1, 1, 1], [Job(0, 0, 1)], 2), unions=(0, 0, 1))
+    with pytest.raises(UtilityError, match="leave the parents out"):
+        run_policy(workload, "ref:flow-time")
+    many = replace(workload_of_jobs([1] * 17, [Job(0, 0, 1)], 2), unions=(0,) + (1,) * 16)
+    with pytest.raises(PolicyError, match="16 are possible"):
+        run_policy(many, "ref")

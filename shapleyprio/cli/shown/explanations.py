@@ -174,10 +174,22 @@ def _on_rank(
         stand = "waits" if influence else "is ahead"
     return [
         *_on_why(ranked, basis, clock_time(basis.t)),
+        *_on_union(ranked),
         *_on_window(ranked, basis.window),
         f"{_sentence(_jobs(before))} of organizations with a better rank {stand}"
         f"{_by_name(ranked.before)}.",
         _on_fair_share(ranked, basis.horizon),
+    ]
+
+
+def _on_union(ranked: RankedOrganization) -> list[str]:
+    union = ranked.union
+    if union is None:
+        return []
+    return [
+        f"First ranks all of {union.parent}, which together {owed(union.balance_per_part or 0)}: "
+        f"{union.rank} of {union.unions}. Within it {ranked.organization} is {union.place} of "
+        f"{union.members}."
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, TypedDict
 
@@ -32,6 +32,26 @@ class RankJson(TypedDict):
     fair_share: dict[str, Any]
     value: dict[str, Any] | None
     waiting_work: dict[str, Any] | None
+    union: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnionRank:
+    """The union of an organization among the others, and its place within.
+
+    Attributes:
+        parent: that is the head of the union.
+        rank, unions: of the union, 1 is served first, and how many there are.
+        balance_per_part: of all its members, in seconds; None if no parts are known of.
+        place, members: of the organization within the union, and how many are in it.
+    """
+
+    parent: str
+    rank: int
+    unions: int
+    balance_per_part: float | None
+    place: int
+    members: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +78,7 @@ class RankedOrganization:
         before_by_fair_share: the same by usage for each processor owned.
         gain: what it is worth to the others; None where no estimate was made.
         waiting_work: that it brings into the newest estimate; None likewise.
+        union: that it stands in; None if it stands alone.
     """
 
     organization: str
@@ -78,6 +99,7 @@ class RankedOrganization:
     before_by_fair_share: Mapping[str, int]
     gain: MutualGain | None
     waiting_work: OrganizationWaitingWork | None
+    union: UnionRank | None
 
     @property
     def used_each(self) -> Fraction | None:
@@ -109,6 +131,7 @@ class RankedOrganization:
             },
             "value": None if self.gain is None else self.gain.as_json(),
             "waiting_work": None if self.waiting_work is None else self.waiting_work.as_json(),
+            "union": None if self.union is None else asdict(self.union),
         }
 
 
@@ -168,7 +191,29 @@ def _ranked(
         before_by_fair_share={name: waiting.get(name, 0) for name in lower},
         gain=estimated.gains.get(row.organization) if estimated else None,
         waiting_work=estimated.waiting_work.get(row.organization) if estimated else None,
+        union=_union_of(row, order),
     )
+
+
+def _union_of(row: StandingRow, order: Sequence[StandingRow]) -> UnionRank | None:
+    """Returns where the union of an organization stands, which its members' ranks tell."""
+    heads = list(dict.fromkeys(_head(each) for each in order))
+    members = [each for each in order if _head(each) == _head(row)]
+    if len(members) == 1:
+        return None
+    delays = [each.balance_per_part for each in members if each.balance_per_part is not None]
+    return UnionRank(
+        parent=_head(row),
+        rank=heads.index(_head(row)) + 1,
+        unions=len(heads),
+        balance_per_part=float(sum(delays)) if delays else None,
+        place=members.index(row) + 1,
+        members=len(members),
+    )
+
+
+def _head(row: StandingRow) -> str:
+    return row.parent or row.organization
 
 
 def _usage(row: StandingRow) -> tuple[bool, Fraction]:

@@ -42,6 +42,7 @@ class OrganizationStatus:
         reason: why it has its rank, in a few words of the ranking rule.
         priority: points its pending jobs get.
         pending, running: its jobs.
+        parent: organization that it is a part of; None if it is part of none.
     """
 
     organization: str
@@ -57,6 +58,7 @@ class OrganizationStatus:
     priority: int
     pending: int
     running: int
+    parent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +317,7 @@ def organization_rows(standings: list[StandingRow]) -> tuple[OrganizationStatus,
             priority=row.priority,
             pending=row.pending,
             running=row.running,
+            parent=row.parent,
         )
         for row in sorted(standings, key=lambda row: -row.priority)
     )

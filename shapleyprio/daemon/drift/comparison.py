@@ -33,7 +33,7 @@ def replay_window(request: DriftRequest) -> DriftAnswer:
     if len(past.log.job) == 0:
         return DriftAnswer(result=DriftResult.NO_JOBS, why="no job was executed in the window")
     try:
-        consortium = past.consortium(request.organizations)
+        consortium = past.consortium(request.organizations, request.parents)
         if not consortium.owned.any():
             why = "no organization brings processors; see `shapleyprio check`"
             return DriftAnswer(result=DriftResult.FAILED, why=why)

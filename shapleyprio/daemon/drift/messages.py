@@ -38,6 +38,7 @@ class DriftRequest(WorkerMessage):
         most_organizations: with more of them coalitions are sampled.
         memory_limit: bytes of address space.
         lifeline: descriptor of a pipe that is closed when the daemon is gone.
+        parents: organization -> its parent, of those that have one.
     """
 
     url: str
@@ -47,6 +48,7 @@ class DriftRequest(WorkerMessage):
     most_organizations: int
     memory_limit: int
     lifeline: int
+    parents: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

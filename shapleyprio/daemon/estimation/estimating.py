@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 
@@ -11,6 +12,7 @@ from shapleyprio.daemon.estimation.known_game import KnownGame
 from shapleyprio.daemon.estimation.known_runs import KnownPast
 from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest, WorkResult
 from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.owen import unions_of
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimate, Estimator
 from shapleyprio.replay.coalitions.game import Game, GameError
@@ -31,9 +33,9 @@ class StoreEstimator:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
         self._past = KnownPast()
-        self._organizations: tuple[str, ...] = ()
+        self._played_by: tuple[tuple[str, ...], Mapping[str, str]] = ((), {})
         self._game = KnownGame((), _new_predictor)
-        self._drawn_by = (0, 0)
+        self._drawn_by: tuple[int, int, tuple[int, ...] | None] = (0, 0, None)
         self._estimator = Estimator(budget=0)
 
     def answer(self, request: EstimateRequest) -> EstimateAnswer:
@@ -50,9 +52,10 @@ class StoreEstimator:
             why = "no cycle has accounted anything yet"
             return EstimateAnswer(result=WorkResult.FAILED, why=why)
         ledger = Ledger(watermark.horizon, folded_to=watermark.folded_to, entries=entries)
-        if request.organizations != self._organizations:
-            self._organizations = request.organizations
-            self._game = KnownGame(request.organizations, _new_predictor)
+        if (request.organizations, request.parents) != self._played_by:
+            self._played_by = request.organizations, request.parents
+            unions = unions_of(request.organizations, request.parents)
+            self._game = KnownGame(request.organizations, _new_predictor, unions)
         try:
             game = self._game.game(self._past, request.waiting)
         except GameError as error:
@@ -60,8 +63,8 @@ class StoreEstimator:
         if not game.owned.any():
             why = "no organization brings processors; see `shapleyprio check`"
             return EstimateAnswer(result=WorkResult.NO_PROCESSORS, why=why)
-        if (request.coalitions, request.seed) != self._drawn_by:
-            self._drawn_by = request.coalitions, request.seed
+        if (request.coalitions, request.seed, game.unions) != self._drawn_by:
+            self._drawn_by = request.coalitions, request.seed, game.unions
             self._estimator = Estimator(budget=request.coalitions, seed=request.seed)
         return EstimateAnswer(
             result=WorkResult.OK,

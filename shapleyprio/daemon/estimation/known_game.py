@@ -28,11 +28,16 @@ class KnownGame:
     Args:
         organizations: names, in the order of the game.
         new_predictor: makes what predicts how long jobs last that have not ended.
+        unions: as in `Game`.
     """
 
     def __init__(
-        self, organizations: Sequence[str], new_predictor: Callable[[], Predictor]
+        self,
+        organizations: Sequence[str],
+        new_predictor: Callable[[], Predictor],
+        unions: tuple[int, ...] | None = None,
     ) -> None:
+        self._unions = unions
         self._code = {name: u for u, name in enumerate(organizations)}
         self._new_predictor = new_predictor
         self._users: dict[str, int] = {}
@@ -83,6 +88,7 @@ class KnownGame:
             wide="rigid",
             backfill="easy",
             bays=bays,
+            unions=self._unions,
             owned_in=None if bays is None else capacity.owned,
         )
 

@@ -11,6 +11,7 @@ from typing import Protocol
 import structlog
 
 from shapleyprio.config import Config
+from shapleyprio.config.organization import parents_of
 from shapleyprio.daemon.estimation.messages import (
     EstimateAnswer,
     EstimateRequest,
@@ -169,6 +170,7 @@ class LiveEstimates:
             overlap=config.service.overlap,
             coalitions=config.estimation.coalitions,
             seed=self._seed,
+            parents=parents_of(config.organizations),
         )
 
         def ask() -> tuple[EstimateAnswer, float]:

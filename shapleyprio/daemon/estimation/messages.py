@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -76,6 +77,7 @@ class EstimateRequest(WorkerMessage):
         overlap: seconds of accounting that every cycle reads again.
         coalitions: to value where there are too many organizations to value all.
         seed: by which these are drawn.
+        parents: organization -> its parent, of those that have one.
     """
 
     organizations: tuple[str, ...]
@@ -83,6 +85,7 @@ class EstimateRequest(WorkerMessage):
     overlap: int
     coalitions: int
     seed: int
+    parents: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -73,6 +73,7 @@ class ForecastRequest(WorkerMessage):
         asked: a job that nobody has submitted, behind all others, of which alone a forecast is
             wanted; None for forecasts of those that wait.
         with_limit: number of a job that waits, of which alone it is wanted what its limit costs.
+        parents: organization -> its parent, of those that have one.
     """
 
     t: int
@@ -84,6 +85,7 @@ class ForecastRequest(WorkerMessage):
     overlap: int
     asked: WaitingJob | None = None
     with_limit: int | None = None
+    parents: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sizes(self) -> dict[str, int]:

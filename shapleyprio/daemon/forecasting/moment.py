@@ -14,6 +14,7 @@ from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.daemon.forecasting.lessons import Lessons, limit_of
 from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest
 from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.owen import unions_of
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimate
@@ -108,6 +109,7 @@ def moment_of(
             limit=limit,
             start=start,
             position=np.arange(len(table)),
+            unions=unions_of(tuple(code), request.parents),
             wide="rigid",
             backfill="easy",
             bays=bays,

@@ -55,4 +55,5 @@ def competition(observed: Observed, ranked: Ranked, overlap: int) -> ForecastReq
         },
         waiting=tuple(sorted(waiting, key=lambda job: place[job.job_id])),
         overlap=overlap,
+        parents={row.organization: row.parent for row in ranked.standings if row.parent},
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shapleyprio.config import Config
+from shapleyprio.config.organization import parents_of
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.pushing.push import Wanted
@@ -94,6 +95,7 @@ class Ranker:
             self._contributions(observed, opened.stay),
         )
         ranking, pool = self._pooling.rank(self._rule, situation, opened)
+        ranking = replace(ranking, unions=self._config.unions)
         points = self._points(ranking, layout)
         standings = standing_rows(
             cycle,
@@ -102,6 +104,7 @@ class Ranker:
             points,
             observation,
             opened.ledger.completed(observation.t),
+            parents_of(self._config.organizations),
         )
         return Ranked(
             rule=ranking.rule,

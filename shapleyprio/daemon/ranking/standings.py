@@ -18,6 +18,7 @@ def standing_rows(
     points: Mapping[str, int],
     observation: Observation,
     all_parts: int,
+    parents: Mapping[str, str],
 ) -> list[StandingRow]:
     """Returns one row for each organization, in the order of the standings.
 
@@ -28,6 +29,7 @@ def standing_rows(
         points: organization -> priority points.
         observation: the cluster.
         all_parts: of all jobs, whoever's, completed by then, of any age.
+        parents: organization -> its parent, of those that have one.
     """
     waiting, owned = observation.waiting_jobs(), observation.owned_processors()
     scores = ranking.scores
@@ -46,6 +48,7 @@ def standing_rows(
             parts=standing.parts,
             reason=ranking.reasons[name],
             all_parts=all_parts,
+            parent=parents.get(name),
         )
         for name, standing in standings.items()
     ]

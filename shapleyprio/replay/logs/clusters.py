@@ -145,17 +145,20 @@ def consortium_of_claims(claims: Sequence[Claimed]) -> Consortium:
     return found[0] if len(found) == 1 else pooled_consortium(found)
 
 
-def consortium_named(log: Log, names: Iterable[str]) -> Consortium:
+def consortium_named(
+    log: Log, names: Iterable[str], parents: Mapping[str, str] | None = None
+) -> Consortium:
     """Returns whose the jobs and processors are, where the log itself says it by name.
 
     Args:
         log: of one cluster or several.
         names: of the organizations that count, in the order by which ties are broken.
+        parents: organization -> its parent, of those that have one; None if none is known of.
 
     Raises:
         WorkloadError: no job belongs to any of them.
     """
-    members = [Organization(name=name) for name in names]
+    members = [Organization(name=name, parent=(parents or {}).get(name)) for name in names]
     if not log.clusters:
         return consortium_of(log, members)
     return pooled_consortium(

@@ -15,7 +15,7 @@ A pool over several clusters is one game, so its windows are those of all of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shapleyprio.fairness.pool import Stay
@@ -39,16 +39,17 @@ class Past:
     log: Log
     window: Window
 
-    def consortium(self, names: Iterable[str]) -> Consortium:
+    def consortium(self, names: Iterable[str], parents: Mapping[str, str]) -> Consortium:
         """Returns whose the jobs and processors are, as the store has it.
 
         Args:
             names: of the organizations that count.
+            parents: organization -> its parent, of those that have one.
 
         Raises:
             WorkloadError: no job belongs to any of them.
         """
-        return consortium_named(self.log, names)
+        return consortium_named(self.log, names, parents)
 
     def workload(self, consortium: Consortium) -> Workload:
         """Returns the jobs of a consortium, each kept to its cluster.

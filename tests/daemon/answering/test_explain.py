@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+from shapleyprio.cli.shown.explanations import sentences_on_job
 from shapleyprio.daemon.answering.explain import (
     NothingToExplainError,
     explain_account,
@@ -19,6 +20,7 @@ from shapleyprio.daemon.answering.explain_facts import (
     JobExplanation,
     JobsExplanation,
 )
+from shapleyprio.daemon.answering.explain_ranks import UnionRank
 from shapleyprio.daemon.answering.inquiries import Asker
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import Malformed, PendingQueue, SlurmUnavailableError
@@ -73,6 +75,43 @@ def test_the_first_organizations_job(steered: Service) -> None:
     assert (output.ranked.points, output.ranked.before) == (FIRST, {})
     assert (output.ahead, output.own_ahead) == (1, 1)
     assert [(push.old, push.new) for push in output.pushes] == [(0, FIRST)]
+
+
+def test_a_department_stands_with_its_faculty(slurm: Cluster, store: Store) -> None:
+    """Chemistry owes most, and comes before biology: science, with it, is owed."""
+    organizations = (
+        {"name": "biology", "accounts": ["biology"], "partitions": ["pb"]},
+        {"name": "science", "partitions": ["pa"]},
+        {"name": "physics", "accounts": ["physics"], "parent": "science"},
+        {"name": "chemistry", "accounts": ["guest"], "parent": "science"},
+    )
+    slurm.submit("guest", processors=4, processing_time=10**6, partition="pa")
+    slurm.submit("biology", processors=1, processing_time=10**6, partition="pa")
+    slurm.wait(0)
+    waiting = slurm.submit("guest", processors=12, processing_time=9)
+    slurm.wait(10)
+    service = Service(slurm, store, config(*organizations))
+    service.run()
+    order = sorted(service.points(), key=service.points().__getitem__, reverse=True)
+    assert order == ["science", "physics", "chemistry", "biology"]
+    scores = {name: row.score for name, row in service.standings().items()}
+    assert scores["chemistry"] < scores["biology"] < 0 < scores["science"]
+    explained = job(service, str(waiting))
+    assert explained.ranked is not None
+    assert explained.ranked.union == UnionRank(
+        parent="science", rank=1, unions=2, balance_per_part=1.1, place=3, members=3
+    )
+    said = sentences_on_job(explained, None, "site_factor")
+    assert (
+        "First ranks all of science, which together is owed 1.1 s: 1 of 2. "
+        "Within it chemistry is 3 of 3."
+    ) in said
+    of_biology = explain_account(store.cluster(NAME), slurm, "biology").organizations
+    assert all(one.ranked is None or one.ranked.union is None for one in of_biology)
+    service.restart(config(*({**one, "parent": None} for one in organizations)))
+    service.run()
+    order = sorted(service.points(), key=service.points().__getitem__, reverse=True)
+    assert order == ["science", "physics", "biology", "chemistry"]
 
 
 def test_a_balance_per_part_is_the_worth_lent_by_all_work_done(steered: Service) -> None:
@@ -189,7 +228,7 @@ def test_a_job_as_json(steered: Service) -> None:
         *("score", "value", "t", "rule", "estimated_at", "horizon", "slurm_away", "pushes"),
         *("steering", "drift", "drift_seconds", "outside"),
         *("at_submission", "cluster", "pool", "waiting_work", "by_hand", "exception", "put_ahead"),
-        "start",
+        *("start", "union"),
     }
     assert (output["job"]["job_id"], output["t"], output["slurm_away"]) == (2, NOW + 10, None)
     assert output["balance_per_part"] == pytest.approx(440 / 120)

@@ -225,4 +225,5 @@ def test_as_json() -> None:
         },
         "value": None,
         "waiting_work": None,
+        "union": None,
     }

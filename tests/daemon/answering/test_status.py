@@ -106,6 +106,7 @@ def test_as_json(steered: Service) -> None:
         "priority": FIRST,
         "pending": 1,
         "running": 0,
+        "parent": None,
         "drift_seconds": None,
         "value": None,
         "waiting_work": None,

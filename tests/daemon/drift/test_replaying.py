@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import generate_latest
 
-from shapleyprio.daemon.drift.comparison import replay_window
+from shapleyprio.daemon.drift.comparison import answer_of, replay_window
 from shapleyprio.daemon.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.daemon.drift.messages import DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.daemon.steering.metrics import Metrics
+from shapleyprio.replay.logs.window import read_past
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import END, FLOOD, PROCESSORS, remember, run
 from tests.store.examples import BEGIN
@@ -51,6 +52,18 @@ def test_who_flooded_the_others_processors_came_too_early(
     assert {(row.begin, row.t, row.reference, row.parts) for row in answer.rows} == {
         (BEGIN, END, "ref", 500)
     }
+
+
+def test_a_parents_union_counts_in_what_is_fair(
+    store: Store, request_: DriftRequest, url: str
+) -> None:
+    names, parents = ("biology", "physics", "chemistry"), {"chemistry": "physics"}
+    remember(store, *FLOOD, run(9, "chemistry", 20, 90, owner="biology"))
+    request_ = replace(request_, organizations=names, parents=parents)
+    past = read_past(url, NAME, request_.window)
+    workload = past.workload(past.consortium(names, parents))
+    assert workload.unions == (0, 1, 1)
+    assert replay_window(DriftRequest.from_json(request_.as_json())) == answer_of(workload, "ref")
 
 
 def test_directcontr_and_fair_share_are_held_against_ref_too(

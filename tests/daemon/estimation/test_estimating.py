@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +17,7 @@ from shapleyprio.daemon.estimation.messages import (
     WaitingJob,
     WorkResult,
 )
+from shapleyprio.fairness.owen import owen
 from shapleyprio.fairness.trajectory import Trajectory
 from tests.daemon.consortium import NAME, Cluster, Service, config
 from tests.daemon.drift.conftest import FLOOD, run
@@ -77,6 +80,24 @@ def test_a_contribution_is_what_an_organization_adds_to_others_on_average(store:
     assert [found[name].without for name in NAMES] == [physics, biology]
     assert (found["biology"].error, found["biology"].coalitions) == (0, 4)
     assert {(row.t, row.begin) for row in found.values()} == {(BEGIN + 300, BEGIN)}
+
+
+def test_within_a_union_contributions_are_owen_values(store: Store) -> None:
+    names = (*NAMES, "chemistry")
+    remember(store, *FLOOD, run(9, "chemistry", 20, 90, owner="biology"))
+    with store.cluster(NAME).transaction() as rows:
+        rows.observed.observe_capacities({name: {("all",): 1} for name in names}, BEGIN)
+    estimator = StoreEstimator(store.cluster(NAME))
+    asked = replace(request(names=names), parents={"chemistry": "physics"})
+    found = estimator.answer(EstimateRequest.from_json(asked.as_json())).rows
+    shares = [Fraction(row.value, row.denominator) for row in found]
+    b, p, c = (row.alone for row in found)
+    p_c, b_c, b_p = (row.without for row in found)
+    values = [0, b, p, b_p, c, b_c, p_c, int(sum(shares))]
+    assert shares == list(owen(values, (0, 1, 1)))
+    assert shares != list(owen(values, None))
+    flat = estimator.answer(request(names=names)).rows
+    assert [row.denominator for row in flat] == [6] * 3
 
 
 def test_a_job_that_waits_would_run_where_its_own_coalition_is_free(store: Store) -> None:

@@ -238,6 +238,19 @@ def test_a_job_waits_for_the_nodes_of_its_partition_alone(daemon: Foreseeing, ru
     assert found == {1: 350, 2: 300, 3: 450}
 
 
+def test_a_faculty_far_behind_holds_its_department_back(daemon: Foreseeing) -> None:
+    remember(daemon, *PAST, *BUSY)
+    request = asked(job(1, "biology"), job(2, "physics"), rule="shapley", scores=(0, 10**6))
+    behind = Competitor("science", Trajectory(-(10**7), 0, 0))
+    request = replace(
+        request, competitors=(*request.competitors[:2], behind, Competitor(NOBODY, None))
+    )
+    assert medians(daemon, request) == {2: 350, 1: 450}
+    nested = replace(request, parents={"physics": "science"})
+    assert ForecastRequest.from_json(nested.as_json()) == nested
+    assert medians(daemon, nested) == {1: 350, 2: 450}
+
+
 def test_where_very_many_wait_the_first_of_each_organization_are_foreseen(
     daemon: Foreseeing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
