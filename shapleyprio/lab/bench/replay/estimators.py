@@ -7,7 +7,7 @@ leverage sampling alone, and those of the package shapiq if it is installed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +42,9 @@ LOGS = {
 """Name -> file, and seconds of its windows."""
 
 ORGANIZATIONS = (8, 12, 18, 50)
+UNIONS = {8: 3, 50: 8}
+"""Organizations -> in how many unions they stand together, where Owen values are estimated."""
+
 BUDGETS = (60, 180, 900)
 WINDOWS = 3
 LEAST_LOAD = 0.5
@@ -99,6 +102,22 @@ def measure(logs: Path, bar: Callable[[str, int], Callable[[int], None]]) -> Ite
                         errors,
                         unit="s per part",
                     )
+                if k in UNIONS:
+                    nested = [in_unions(case, UNIONS[k]) for case in cases]
+                    yield of_runs(
+                        f"{name}, {k} organizations in {UNIONS[k]} unions, {budget} coalitions",
+                        "orderings of unions and fluid",
+                        [error_of(case, ours, budget) for case in nested],
+                        unit="s per part",
+                    )
+
+
+def in_unions(case: EstimatorCase, unions: int) -> EstimatorCase:
+    """Returns the game with organizations dealt to so many unions in turn, with Owen values."""
+    dealt = tuple(u % unions for u in range(case.game.organizations))
+    game = replace(case.game, unions=dealt)
+    known = estimate(game, budget=TRUTH * max(BUDGETS), seed=2, most_starts=0)
+    return replace(case, game=game, truth=np.array(known.contribution, dtype=np.float64))
 
 
 def cases_of(name: str, log: Log, organizations: int, length: int) -> Iterator[EstimatorCase]:

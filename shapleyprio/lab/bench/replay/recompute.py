@@ -58,6 +58,7 @@ class RecomputeCase:
             coalition does is certain up to when the longest wait began, and no further.
         wide: what becomes of wide jobs.
         what: is special about it.
+        unions: in how many the organizations stand together; None if each stands alone.
         scratch_below, hour_below: targets for the seconds, None for none.
     """
 
@@ -65,6 +66,7 @@ class RecomputeCase:
     load: float
     wide: Wide
     what: str = ""
+    unions: int | None = None
     scratch_below: float | None = None
     hour_below: float | None = None
 
@@ -84,6 +86,10 @@ CASES = (
         what=FOUR_DAYS,
         scratch_below=10.0,
         hour_below=2.0,
+    ),
+    RecomputeCase(organizations=60, load=0.969, wide="rigid", what=FOUR_DAYS),
+    RecomputeCase(
+        organizations=60, load=0.969, wide="rigid", what=f"{FOUR_DAYS}, in 8 unions", unions=8
     ),
     RecomputeCase(organizations=50, load=0.98, wide="rigid", what=SEVENTEEN_DAYS),
     RecomputeCase(
@@ -110,6 +116,7 @@ def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
             show = bar(what, RUNS)
             program = [*ONE_CORE, *PYTHON, "-m", "shapleyprio.lab.bench.replay.recompute"]
             program += [str(case.organizations), str(case.load), str(days), case.wide]
+            program += [str(case.unions)] if case.unions else []
             ran = []
             for run in range(RUNS):
                 ran.append(run_apart(program))
@@ -202,10 +209,12 @@ def known_at(workload: Workload, start: Ints, t: int, horizon: int | None) -> Ga
     )
 
 
-def main(organizations: int, load: float, days: int, wide: Wide) -> None:
+def main(organizations: int, load: float, days: int, wide: Wide, unions: int = 0) -> None:
     """Estimates twice, and prints how many seconds of one core that took."""
     horizon = days * DAY or None
     workload = month(organizations, load, wide)
+    if unions:
+        workload = replace(workload, unions=tuple(u % unions for u in range(organizations)))
     schedule = run_policy(workload, "fairshare")
     start = np.full(len(workload.job), 2**62)
     np.minimum.at(start, schedule.job, schedule.start)
@@ -231,4 +240,5 @@ if __name__ == "__main__":
         float(sys.argv[2]),
         int(sys.argv[3]),
         WIDE[WIDE.index(sys.argv[4])],
+        *map(int, sys.argv[5:]),
     )
