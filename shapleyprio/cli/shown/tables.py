@@ -266,6 +266,8 @@ def standings_table(
         columns = [("in the pool", in_pool), *columns]
     elif any(row.score != row.balance for row in rows):
         columns = [("score", [magnitude(row.score) for row in rows]), *columns]
+    if any(row.parent for row in rows):
+        columns = [("part of", [row.parent or "" for row in rows]), *columns]
     own = [
         FittingColumn(heading=heading, cells=cells, leaves=FIRST_TO_LEAVE + len(columns) - number)
         for number, (heading, cells) in enumerate(columns)

@@ -7,8 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from rich.console import Console
 
 from shapleyprio.cli.shown.explanations import sentences_on_job
+from shapleyprio.cli.shown.tables import standings_table
 from shapleyprio.daemon.answering.explain import (
     NothingToExplainError,
     explain_account,
@@ -22,6 +24,7 @@ from shapleyprio.daemon.answering.explain_facts import (
 )
 from shapleyprio.daemon.answering.explain_ranks import UnionRank
 from shapleyprio.daemon.answering.inquiries import Asker
+from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import Malformed, PendingQueue, SlurmUnavailableError
 from shapleyprio.store import LATER, ForecastRow, Store
@@ -106,6 +109,12 @@ def test_a_department_stands_with_its_faculty(slurm: Cluster, store: Store) -> N
         "First ranks all of science, which together is owed 1.1 s: 1 of 2. "
         "Within it chemistry is 3 of 3."
     ) in said
+    rows = read_status(store.cluster(NAME)).rows
+    assert [row.parent for row in rows] == [None, "science", "science", None]
+    for some, headed in ((rows, True), (rows[:1], False)):
+        with (console := Console(width=100)).capture() as shown:
+            console.print(standings_table(some, ()))
+        assert ("part of" in shown.get()) == headed
     of_biology = explain_account(store.cluster(NAME), slurm, "biology").organizations
     assert all(one.ranked is None or one.ranked.union is None for one in of_biology)
     service.restart(config(*({**one, "parent": None} for one in organizations)))

@@ -61,6 +61,14 @@ def test_all_is_well(overview: Overview) -> None:
     assert "no window has been replayed yet" in text
 
 
+def test_a_department_is_shown_as_a_part_of_its_faculty(overview: Overview) -> None:
+    assert overview.status is not None
+    first, *others = overview.status.rows
+    rows = (replace(first, parent="<science>"), *others)
+    text = page.render(replace(overview, status=replace(overview.status, rows=rows)))
+    assert text.count("of processors, part of &lt;science&gt;</small>") == 1
+
+
 def test_a_pause_is_an_alarm(overview: Overview) -> None:
     pause = PauseRow(since=NOW, user="ann", reason="an <odd> queue", keep=False)
     text = page.render(replace(overview, pause=pause))
