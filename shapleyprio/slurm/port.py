@@ -443,6 +443,14 @@ class Slurm(Protocol):
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""
 
+    def dependencies(self, job_ids: Sequence[int]) -> Mapping[int, tuple[int, ...]]:
+        """Reads after the ends of which others some pending jobs may start.
+
+        Returns:
+            job id -> numbers of others that have not ended: of jobs that wait for all of them, and
+            for nothing else of others, such as a failure, an array or the first of several.
+        """
+
     def started(self) -> Sequence[StartedJob]:
         """Reads the jobs that have started and not ended, as the controller has them.
 

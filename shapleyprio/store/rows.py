@@ -497,7 +497,7 @@ class ForecastRow:
         early, late: the interval that was told.
         drawn_early, drawn_late: that of the futures, before it was widened by what was observed.
         within_hour: in so many of 100 futures it starts within an hour from t on.
-        waits_for: ``turn`` or ``processors``.
+        waits_for: ``turn``, ``processors``, ``time`` (at which it is to begin), or ``dependency``.
     """
 
     job_id: int

@@ -42,6 +42,16 @@ def test_an_interval_and_its_middle_are_said_with_the_chance_of_an_hour() -> Non
     assert "it waits for processors." in sentences_on_start(next_one)[1]
 
 
+def test_what_a_job_waits_for_that_lacks_more_than_its_turn_is_said() -> None:
+    for waits_for, said in (
+        ("time", "it waits for the time at which it is to begin."),
+        ("dependency", "it waits for another job."),
+    ):
+        found = sentences_on_start(Prospect(forecast=forecast(1, T, 7200), waits_for=waits_for))
+        assert found[0].startswith("Probably it starts between")
+        assert found[1].endswith(f"as of 08:00; {said}")
+
+
 def test_what_is_certain_open_or_far_is_said_so() -> None:
     row = forecast(1, T, 7200)
     certain = replace(row, early=row.median, late=row.median)

@@ -59,6 +59,7 @@ class Harness(Protocol):
         at_once: int | None = None,
         begin_after: int = 0,
         minutes: int | None = None,
+        after: tuple[int, ...] = (),
     ) -> int:
         """Submit a job.
 
@@ -72,6 +73,7 @@ class Harness(Protocol):
             at_once: how many of them may run at the same time.
             begin_after: seconds from now before which it may not start.
             minutes: its time limit, 0 for none.
+            after: jobs that have to end before.
         """
         ...
 
@@ -163,6 +165,7 @@ class SimulatedHarness:
         at_once: int | None = None,
         begin_after: int = 0,
         minutes: int | None = None,
+        after: tuple[int, ...] = (),
     ) -> int:
         return self.slurm.submit(
             account,
@@ -174,6 +177,7 @@ class SimulatedHarness:
             at_once=at_once,
             begin=self.slurm.now + begin_after if begin_after else None,
             limit=minutes * 60 if minutes else None,
+            after=after,
         )
 
     def submit_that_goes_on(self, account: str) -> int:
@@ -242,6 +246,7 @@ class RealHarness:
         at_once: int | None = None,
         begin_after: int = 0,
         minutes: int | None = None,
+        after: tuple[int, ...] = (),
     ) -> int:
         throttle = f"%{at_once}" if at_once else ""
         return self._cluster.submit(
@@ -254,6 +259,7 @@ class RealHarness:
             begin=f"now+{begin_after}" if begin_after else None,
             job_name=next(self._names),
             time=minutes,
+            dependency=f"afterany:{':'.join(map(str, after))}" if after else None,
         )
 
     def submit_that_goes_on(self, account: str) -> int:

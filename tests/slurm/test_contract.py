@@ -624,6 +624,24 @@ def test_the_controller_knows_what_has_started_at_once(harness: Harness) -> None
     assert other not in harness.slurm.started()
 
 
+def test_a_job_says_on_which_others_it_depends_that_have_not_ended(harness: Harness) -> None:
+    blocker, first, array = occupy(harness), waiting(harness), waiting(harness, array=2)
+    both = harness.submit("physics", 1, after=(blocker, first))
+    one = harness.submit("biology", 1, after=(both,))
+    tasks = harness.submit("physics", 1, after=(array,))
+    dependent, read = (both, one, tasks), harness.slurm.dependencies
+    harness.until(lambda: pending(harness).keys() >= {*dependent}, "three jobs to wait")
+    for job in dependent:
+        found = pending(harness)[job]
+        assert (found.reason, found.eligible) == ("Dependency", None)
+    assert read([*dependent, first]) == {both: (blocker, first), one: (both,)}
+    assert read([one]) == {one: (both,)}
+    harness.cancel(first)
+    harness.until(lambda: read(dependent) == {both: (blocker,), one: (both,)}, "one to be left")
+    harness.cancel(blocker)
+    harness.until(lambda: not read(dependent), "none to be left")
+
+
 def test_a_task_written_alone_leaves_its_array(harness: Harness) -> None:
     occupy(harness)
     array = waiting(harness, array=4)

@@ -8,7 +8,9 @@ from shapleyprio.daemon.answering.what_if import WhatIf
 from shapleyprio.daemon.forecasting.messages import LimitCost
 from shapleyprio.store import LATER, ForecastRow
 
-LACKS = {
+WAITS = {
+    "turn": "it waits for its turn",
+    "processors": "it waits for processors",
     "limit": "it waits for a limit",
     "reservation": "it waits for a reservation",
     "dependency": "it waits for another job",
@@ -16,7 +18,7 @@ LACKS = {
     "time": "it waits for the time at which it is to begin",
     "other": "it waits for more than its turn",
 }
-"""What a job lacks beside its turn -> why nobody can say when it starts."""
+"""What a job waits for, in words."""
 
 
 def sentences_on_start(prospect: Prospect | None) -> list[str]:
@@ -24,9 +26,11 @@ def sentences_on_start(prospect: Prospect | None) -> list[str]:
     if prospect is None:
         return []
     if prospect.forecast is None:
-        lacks = LACKS.get(prospect.waits_for)
-        return [] if lacks is None else [f"When it starts is not forecast: {lacks}."]
-    sentences = [_on_interval(prospect.forecast), _on_hour(prospect.forecast)]
+        if prospect.waits_for == "turn":
+            return []
+        return [f"When it starts is not forecast: {WAITS[prospect.waits_for]}."]
+    waits = WAITS[prospect.waits_for]
+    sentences = [_on_interval(prospect.forecast), _on_hour(prospect.forecast, waits)]
     return sentences if prospect.cost is None else [*sentences, _on_limit(prospect.cost)]
 
 
@@ -48,8 +52,8 @@ def sentences_on_what_if(found: WhatIf) -> list[str]:
     ]
     if found.organization is None:
         sentences.append("It counts for no organization, so those of all others go first.")
-    age = f", {duration(found.age)} ago"
-    return [*sentences, _on_interval(found.forecast), _on_hour(found.forecast, age)]
+    waits, age = WAITS[found.forecast.waits_for], f", {duration(found.age)} ago"
+    return [*sentences, _on_interval(found.forecast), _on_hour(found.forecast, waits, age)]
 
 
 def _on_interval(found: ForecastRow) -> str:
@@ -67,9 +71,8 @@ def _on_interval(found: ForecastRow) -> str:
     return f"Probably it starts between {early} and {late}, {half}."
 
 
-def _on_hour(found: ForecastRow, age: str = "") -> str:
-    for_what = "processors" if found.waits_for == "processors" else "its turn"
+def _on_hour(found: ForecastRow, waits: str, age: str = "") -> str:
     return (
         f"The chance that it does within an hour is {found.within_hour}%, as of "
-        f"{clock_minute(found.t, found.t)}{age}; it waits for {for_what}."
+        f"{clock_minute(found.t, found.t)}{age}; {waits}."
     )

@@ -20,6 +20,9 @@ from shapleyprio.store import LATER, ExceptionRow, ForecastRow, Push, SteeringRo
 FRESH_SECONDS = 3600
 """For so long a forecast is shown."""
 
+FORESEEN = frozenset({"turn", "time", "dependency"})
+"""What jobs wait for that have a forecast."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospect:
@@ -44,12 +47,11 @@ class Prospect:
             job: that waits.
             t: second at which the ledger stands.
         """
-        if not job.waits_for_its_turn:
-            return cls(forecast=None, waits_for=missing(job.reason))
-        found = view.forecasts.of_job(job.job_id)
+        lacks = "turn" if job.waits_for_its_turn else missing(job.reason)
+        found = view.forecasts.of_job(job.job_id) if lacks in FORESEEN else None
         if found is None or t - found.t > FRESH_SECONDS:
-            return cls(forecast=None, waits_for="turn")
-        return cls(forecast=found, waits_for=found.waits_for)
+            return cls(forecast=None, waits_for=lacks)
+        return cls(forecast=found, waits_for=found.waits_for if lacks == "turn" else lacks)
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps; what lies beyond all futures is null."""

@@ -49,7 +49,7 @@ class WaitingJob:
         job_id: Slurm's own number.
         organization: whose job it is.
         account, user: of the job.
-        release: second since which it counts.
+        release: second since which it counts, or from which it will.
         limit: its time limit in seconds, None without one.
         tasks: how many may run at the same time; 1 unless it is a part of an array.
         processors: how many it asks for, all its tasks together.

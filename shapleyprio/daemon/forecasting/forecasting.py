@@ -108,6 +108,7 @@ class StoreForecaster:
                 replace(found[place], t=request.t - moment.base),
                 moment.base,
                 errors,
+                depends=place in moment.present.after,
             )
             for place in wanted
         ]
@@ -134,7 +135,12 @@ class StoreForecaster:
     def _play(self, request: ForecastRequest, moment: PlayedMoment) -> Callable[..., Ints]:
         """Returns `play` of presents of a moment, with the same chances each time."""
         lessons = self._lessons
-        waiting, codes = request.waiting, moment.organizations
+        waiting = [
+            job
+            for job in request.waiting
+            if job.release <= request.t and job.job_id not in request.after
+        ]
+        codes = moment.organizations
         released = lessons.released(moment.place_of, waiting, codes, moment.base)
 
         def played(present: Present, **how: Any) -> Ints:
@@ -144,7 +150,15 @@ class StoreForecaster:
         return played
 
 
-def _row(job: WaitingJob, drawn: StartForecast, base: int, errors: Sequence[float]) -> ForecastRow:
+def _row(
+    job: WaitingJob,
+    drawn: StartForecast,
+    base: int,
+    errors: Sequence[float],
+    *,
+    depends: bool,
+) -> ForecastRow:
+    waits_for = "time" if job.release - base > drawn.t else drawn.waits_for
     told = drawn.widened(errors)
 
     def second(of_clock: int) -> int:
@@ -160,7 +174,7 @@ def _row(job: WaitingJob, drawn: StartForecast, base: int, errors: Sequence[floa
         drawn_early=second(drawn.early),
         drawn_late=second(drawn.late),
         within_hour=round(100 * drawn.within_hour),
-        waits_for=drawn.waits_for,
+        waits_for="dependency" if depends else waits_for,
     )
 
 

@@ -68,8 +68,9 @@ class ForecastRequest(WorkerMessage):
         bays: the partitions of each, those in the fewest first.
         nodes: by name.
         waiting: the jobs that wait, in the order in which Slurm considers those of one
-            organization.
+            organization; and those that are to begin later.
         overlap: seconds of accounting that every cycle reads again.
+        after: waiting job -> those that have to end before it is released, by their numbers.
         asked: a job that nobody has submitted, behind all others, of which alone a forecast is
             wanted; None for forecasts of those that wait.
         with_limit: number of a job that waits, of which alone it is wanted what its limit costs.
@@ -83,6 +84,7 @@ class ForecastRequest(WorkerMessage):
     nodes: Mapping[str, KnownNode]
     waiting: tuple[WaitingJob, ...]
     overlap: int
+    after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     asked: WaitingJob | None = None
     with_limit: int | None = None
     parents: Mapping[str, str] = field(default_factory=dict)
@@ -113,6 +115,7 @@ class ForecastRequest(WorkerMessage):
                 "bays": tuple(tuple(names) for names in values["bays"]),
                 "nodes": {name: KnownNode(*node) for name, node in values["nodes"].items()},
                 "waiting": tuple(WaitingJob(**job) for job in values["waiting"]),
+                "after": {int(job): tuple(others) for job, others in values["after"].items()},
                 "asked": None if values["asked"] is None else WaitingJob(**values["asked"]),
             }
         )

@@ -20,6 +20,7 @@ from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimate
 from shapleyprio.replay.engine.codes import DIRECT
 from shapleyprio.replay.forecasts.arrivals import LONGEST
+from shapleyprio.replay.forecasts.dependent import releasable
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order
 from shapleyprio.replay.forecasts.present import Executed, Numbers, Present
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -89,6 +90,7 @@ def moment_of(
         if competitors[u].score is None:
             found.add_unknown(u, on_nodes)
         found.add_waiting(u, waiting.get(name, ()), sizes, most)
+    after = found.dependents()
     table = np.array(found.rows, dtype=np.int64).reshape(-1, 7)
     organization, release, processors, limit, user, start, partition = table.T.copy()
     job, owner, held, bay = np.array(found.pieces, dtype=np.int64).reshape(-1, 4).T.copy()
@@ -121,6 +123,7 @@ def moment_of(
         processors=held,
         executed=_executed(paths, t),
         bay=None if bays is None else bay,
+        after=after,
     )
     return PlayedMoment(
         present=present,
@@ -219,6 +222,8 @@ class _Rows:
         t: int,
     ) -> None:
         self._nodes = request.nodes
+        self._after = request.after
+        self._places: dict[int, range] = {}
         self._lessons = lessons
         self._place_of = place_of
         self._base = base
@@ -231,6 +236,7 @@ class _Rows:
         """Adds what runs of an organization, on nodes that are known."""
         nodes, t = self._nodes, self._t
         for run, of_run in held:
+            self._places[run.job_id] = range(len(self.rows), len(self.rows) + 1)
             self.pieces += [
                 (len(self.rows), nodes[name].owner, count, nodes[name].bay)
                 for name, count in of_run.items()
@@ -275,9 +281,27 @@ class _Rows:
                 continue
             self.first[len(self.rows)] = job
             user = self._lessons.user(user_in_account(job.user, job.account))
-            row = (u, self._t + 1, each, limit_of(job.limit), user, UNKNOWN, place)
+            release = max(self._t + 1, job.release - self._base)
+            row = (u, release, each, limit_of(job.limit), user, UNKNOWN, place)
+            self._places[job.job_id] = range(len(self.rows), len(self.rows) + min(job.tasks, left))
             self.rows += [row] * min(job.tasks, left)
             left -= job.tasks
+
+    def dependents(self) -> dict[int, tuple[int, ...]]:
+        """Returns the rows that are released after the ends of others -> these.
+
+        Of a job nothing is told any more that depends on one that is not known, on an array, or on
+        very many one after the other; then its rows depend on themselves.
+        """
+        after: dict[int, tuple[int, ...]] = {}
+        for number, others in self._after.items():
+            before = [self._places.get(other, range(0)) for other in others]
+            known = all(len(places) == 1 for places in before)
+            for row in self._places.get(number, range(0)):
+                after[row] = tuple(places[0] for places in before) if known else (row,)
+        for row in after.keys() - releasable(after):
+            self.first.pop(row, None)
+        return after
 
 
 _Paths = Sequence[tuple[Trajectory, Trajectory]]

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+
+from shapleyprio.common.wording import SECONDS_OF_A_DAY
 from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, KnownNode
+from shapleyprio.daemon.ranking.demand import Counted
 from shapleyprio.daemon.ranking.observing import Observed
 from shapleyprio.daemon.ranking.ranking import Ranked
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.slurm.port import in_slurms_order
+from shapleyprio.slurm.port import PendingJob, SlurmError, in_slurms_order
+from shapleyprio.slurm.reasons import missing
+
+SOON_SECONDS = SECONDS_OF_A_DAY
+"""Jobs that are to begin later have no forecast: futures would take as long."""
+
+MOST_DEPENDENT = 1000
+"""So many jobs that depend on others have a forecast at most."""
+
+Dependencies = Callable[[Sequence[int]], Mapping[int, tuple[int, ...]]]
 
 
-def competition(observed: Observed, ranked: Ranked, overlap: int) -> ForecastRequest:
+def competition(
+    observed: Observed, ranked: Ranked, overlap: int, dependencies: Dependencies
+) -> ForecastRequest:
     """Returns what forecasts go by.
 
     Args:
-        observed: the cluster as it is; jobs that do not count have no forecast.
+        observed: the cluster as it is; jobs that do not count have no forecast, but for those that
+            wait for nothing but the time at which they are to begin, or for others to end.
         ranked: the organizations.
         overlap: seconds of accounting that every cycle reads again.
+        dependencies: reads on which others pending jobs depend; asked only if some do.
     """
     observation = observed.observation
     names = [row.organization for row in ranked.standings]
@@ -24,7 +42,10 @@ def competition(observed: Observed, ranked: Ranked, overlap: int) -> ForecastReq
         job.job_id: number
         for number, job in enumerate(sorted(observation.pending, key=in_slurms_order))
     }
-    waiting = observation.counting_jobs(observed.demand.counting())
+    after = _dependencies(observed, dependencies)
+    waiting = observation.counting_jobs(
+        observed.demand.counting() | _beginning(observed) | _dependent(observed, after)
+    )
     processors = {node.name: node.usable(observation.tres) for node in observation.nodes}
     busy = {node.name: node.allocated.get(observation.tres, 0) for node in observation.nodes}
     partitions = {
@@ -56,4 +77,38 @@ def competition(observed: Observed, ranked: Ranked, overlap: int) -> ForecastReq
         waiting=tuple(sorted(waiting, key=lambda job: place[job.job_id])),
         overlap=overlap,
         parents={row.organization: row.parent for row in ranked.standings if row.parent},
+        after=after,
     )
+
+
+def _counted(observed: Observed, job: PendingJob, since: int) -> Counted:
+    tasks = min(job.tasks, job.at_once or job.tasks)
+    return Counted(since, tasks, observed.demand.rooms.widest(job.partition))
+
+
+def _dependencies(observed: Observed, dependencies: Dependencies) -> Mapping[int, tuple[int, ...]]:
+    """Returns on which others jobs depend that wait for nothing else; nothing if Slurm is away."""
+    waiting = (job for job in observed.observation.pending if missing(job.reason) == "dependency")
+    dependent = [job.job_id for job in islice(waiting, MOST_DEPENDENT)]
+    try:
+        return dependencies(dependent) if dependent else {}
+    except SlurmError:
+        return {}
+
+
+def _dependent(observed: Observed, after: Mapping[int, object]) -> dict[int, Counted]:
+    """Returns the dependent jobs, as they will count; when, nobody knows."""
+    pending = observed.observation.pending
+    return {
+        job.job_id: _counted(observed, job, job.submit) for job in pending if job.job_id in after
+    }
+
+
+def _beginning(observed: Observed) -> dict[int, Counted]:
+    """Returns the jobs that only wait for a time at which they are to begin, as they will count."""
+    latest = observed.observation.t + SOON_SECONDS
+    return {
+        job.job_id: _counted(observed, job, job.eligible)
+        for job in observed.observation.pending
+        if missing(job.reason) == "time" and job.eligible is not None and job.eligible <= latest
+    }

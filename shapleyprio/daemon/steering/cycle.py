@@ -225,7 +225,9 @@ class Cycle:
         if self._forecasts is not None and report.plan.pause is None:
             self._forecasts.follow(
                 self._config,
-                lambda: competition(observed, report.ranked, self._config.service.overlap),
+                lambda: competition(
+                    observed, report.ranked, self._config.service.overlap, self._slurm.dependencies
+                ),
                 report.accounted.started,
                 changed=report.tally.kept > 0,
             )

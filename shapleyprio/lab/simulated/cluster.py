@@ -47,6 +47,7 @@ class SubmitOptions(TypedDict, total=False):
         begin: second before which it may not start; None if there is none.
         limit: seconds after which it is stopped; None, for never, if not given.
         at: second of the submission, if it is to come later; the job is unknown till then.
+        after: jobs and arrays that have to end before it may start; none if not given.
     """
 
     processors: int
@@ -59,6 +60,7 @@ class SubmitOptions(TypedDict, total=False):
     begin: int | None
     limit: int | None
     at: int | None
+    after: tuple[int, ...]
 
 
 class SimulatedSlurm:
@@ -174,6 +176,7 @@ class SimulatedSlurm:
             array_id=job_id if array else None,
             tasks=tuple(range(array)),
             at_once=options.get("at_once"),
+            after=options.get("after", ()),
         )
         if at is None:
             self._engine.arrive(job)
@@ -407,6 +410,12 @@ class SimulatedSlurm:
             jobs=[job.pending() for job in self._engine.waiting.jobs.values()],
             malformed=[line for line in self.malformed if line.source == "squeue"],
         )
+
+    def dependencies(self, job_ids: Sequence[int]) -> Mapping[int, tuple[int, ...]]:
+        """Reads after the ends of which others some waiting jobs may start."""
+        self._need("slurmctld")
+        found = ((job_id, self._engine.dependencies(job_id)) for job_id in job_ids)
+        return {job_id: others for job_id, others in found if others}
 
     def started(self) -> Sequence[StartedJob]:
         """Reads the jobs that have started and not ended."""

@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from shapleyprio.lab.simulated.accounting import Accounting
 from shapleyprio.lab.simulated.jobs import (
     BEYOND_A_LIMIT,
+    DEPENDS,
     HELD,
     NOT_YET,
     TOO_MANY_JOBS,
@@ -43,6 +44,7 @@ class Engine:
         self._next_id = FIRST_JOB_ID
         self._most_jobs: dict[str, int] = {}
         self._limited: set[int] = set()
+        self._dependent: dict[int, Job] = {}
         self.submitted = 0
         self.changed = 0
         self._began = self._computed = now
@@ -280,6 +282,10 @@ class Engine:
         del self._jobs[job.job_id]
         if job.array_id is not None:
             del self._arrays[job.array_id][job.job_id]
+        for other in [one for one in self._dependent.values() if not self._depends(one)]:
+            del self._dependent[other.job_id]
+            if other.reason == DEPENDS and other.job_id in self.waiting.jobs:
+                self._wait_until(other, max(other.eligible, self.now))
         self._look_at_limits_again()
 
     def _look_at_limits_again(self) -> None:
@@ -297,9 +303,27 @@ class Engine:
     def _wait_until(self, job: Job, eligible: int) -> None:
         """Lets a job wait, from a second on for its turn."""
         job.eligible = eligible
+        if self._depends(job):
+            self._dependent[job.job_id] = job
+            self._wait(job, DEPENDS)
+            return
         if eligible > self.now:
             heappush(self._events, (eligible, ARRIVAL, job.job_id, job.execution))
         self._wait(job, NOT_YET if eligible > self.now else WAITS)
+
+    def _depends(self, job: Job) -> bool:
+        """Returns whether a job waits for the end of another one, or of an array."""
+        return any(other in self._jobs or self._arrays.get(other) for other in job.after)
+
+    def dependencies(self, job_id: int) -> tuple[int, ...]:
+        """Returns the jobs that have to end before a waiting one may start; none if one is a task.
+
+        An array is none that is named here.
+        """
+        job = self.waiting.jobs.get(job_id)
+        if job is None or job.reason != DEPENDS or any(map(self._arrays.get, job.after)):
+            return ()
+        return tuple(other for other in job.after if other in self._jobs)
 
     def _wait(self, job: Job, reason: str) -> None:
         job.reason = reason

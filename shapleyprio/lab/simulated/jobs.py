@@ -11,8 +11,10 @@ from shapleyprio.slurm.text.tasks import task_list
 WAITS = "Priority"
 HELD = "JobHeldUser"
 NOT_YET = "BeginTime"
+DEPENDS = "Dependency"
 TOO_MANY_TASKS = "JobArrayTaskLimit"
 TOO_MANY_JOBS = "AssocGrpJobsLimit"
+NOT_ELIGIBLE = frozenset({HELD, DEPENDS})
 BEYOND_A_LIMIT = frozenset({TOO_MANY_TASKS, TOO_MANY_JOBS})
 
 Rank = tuple[int, int, int]
@@ -32,6 +34,7 @@ class Job:
         eligible: second from which it can start and its age counts, unless it is held.
         association: points of its association when the priority was last computed.
         fixed: the priority that somebody has set, so that none is computed; None if nobody has.
+        after: jobs and arrays that have to end before it may start.
         reason: why it waits; only a job that waits for its turn may start.
         execution: how often it was requeued.
         start: of the current execution, None while it waits.
@@ -59,6 +62,7 @@ class Job:
     tasks: tuple[int, ...] = ()
     at_once: int | None = None
     eligible: int
+    after: tuple[int, ...] = ()
     reason: str = WAITS
     execution: int = 0
     start: int | None = None
@@ -110,7 +114,7 @@ class Job:
             user=self.user,
             partition=self.partition,
             submit=self.submit,
-            eligible=None if self.start is None and self.reason == HELD else self.eligible,
+            eligible=None if self.start is None and self.reason in NOT_ELIGIBLE else self.eligible,
             start=self.start,
             end=end,
             limit=self.limit,
@@ -146,7 +150,7 @@ class Job:
             qos=self.qos,
             reason=self.reason,
             submit=self.submit,
-            eligible=None if self.reason == HELD else self.eligible,
+            eligible=None if self.reason in NOT_ELIGIBLE else self.eligible,
             limit=self.limit,
             tasks=max(len(self.tasks), 1),
             at_once=self.at_once if len(self.tasks) > 1 else None,

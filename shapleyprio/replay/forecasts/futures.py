@@ -16,6 +16,7 @@ from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
 from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
 from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, Columns, ReleasedJobs
+from shapleyprio.replay.forecasts.dependent import releasable, with_releases
 from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.present import Present, brought_to
 from shapleyprio.replay.policies.one_schedule import one_world
@@ -205,7 +206,8 @@ def play(
         past: what was released.
         random: to draw with.
         futures: how many.
-        wanted: int64[...], which jobs of the present alone; None for all that wait.
+        wanted: int64[...], which jobs of the present alone; None for all that wait and are
+            released some day.
         drawn_by: int64[jobs of the present], limits by which lengths are drawn, as if jobs had had
             those when their users decided on their work; None for their own.
 
@@ -213,7 +215,9 @@ def play(
         int64[futures, jobs of the present], when each starts; NEVER if not within four weeks.
     """
     jobs = present.jobs
-    wanted = np.flatnonzero(present.waits) if wanted is None else wanted
+    if wanted is None:
+        never = present.after.keys() - releasable(present.after)
+        wanted = np.setdiff1d(np.flatnonzero(present.waits), list(never))
     drawn_by = jobs.limit if drawn_by is None else drawn_by
     lengths = predictor.draw(
         present.user, drawn_by, jobs.processors, present.elapsed, futures, random
@@ -222,13 +226,21 @@ def play(
     lengths[:, ended] = np.minimum(lengths[:, ended], jobs.limit[ended])
     found, days = [], 1
     for one, seed in zip(lengths, random.integers(2**62, size=futures).tolist(), strict=True):
-        while True:
-            arrivals = past.arrivals(present.t, days, predictor, np.random.default_rng(seed))
-            starts = starts_in(present, one, arrivals, order, days=days, seed=seed, wanted=wanted)
-            if days == LONGEST or (starts[wanted] != NEVER).all():
-                break
-            days = min(days * STEP, LONGEST)
-        found.append(starts)
+
+        def starts_of(now: Present, some: Ints, one: Ints = one, seed: int = seed) -> Ints:
+            nonlocal days
+            while True:
+                arrivals = past.arrivals(now.t, days, predictor, np.random.default_rng(seed))
+                starts = starts_in(now, one, arrivals, order, days=days, seed=seed, wanted=some)
+                if days == LONGEST or (starts[some] != NEVER).all():
+                    return starts
+                days = min(days * STEP, LONGEST)
+
+        found.append(
+            with_releases(present, one, wanted, starts_of)
+            if present.after
+            else starts_of(present, wanted)
+        )
     return np.stack(found)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,7 @@ class Present:
         job, owner, processors: int64[pieces], whose processors each running job has.
         executed: until now.
         bay: int64[pieces], in which bay these are; None without partitions.
+        after: waiting job -> those that have to end before it is released, whatever its release.
     """
 
     t: int
@@ -62,6 +64,7 @@ class Present:
     processors: Ints
     executed: Executed
     bay: Ints | None = None
+    after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def waits(self) -> NDArray[np.bool_]:

@@ -39,11 +39,13 @@ from shapleyprio.slurm.text.federation import FIRST_FEDERATED, SIBLING_FIELDS, c
 from shapleyprio.slurm.text.queue import FACTORS_FORMAT, factors_in
 from shapleyprio.slurm.text.squeue import (
     ARRAY_FIELDS,
+    DEPENDENT_FIELDS,
     STARTED_FIELDS,
     TASK_FIELDS,
     KnownRecord,
     ListedAgainError,
     WaitingRecords,
+    dependent_line,
     format_of,
     started_line,
 )
@@ -207,6 +209,13 @@ class CommandLineSlurm:
                 (job, elsewhere[job.job_id]) for job in queue.jobs if job.job_id in elsewhere
             ],
         )
+
+    def dependencies(self, job_ids: Sequence[int]) -> Mapping[int, tuple[int, ...]]:
+        """Reads after the ends of which others some pending jobs may start."""
+        delimiter = new_delimiter()
+        which = ("-j", ",".join(map(str, job_ids)), "-O", format_of(DEPENDENT_FIELDS, delimiter))
+        lines = self._commands.lines("squeue", *WAITING, *which)
+        return dict(found for line in lines if (found := dependent_line(line, delimiter)))
 
     def started(self) -> Sequence[StartedJob]:
         """Reads the jobs that have started and not ended, as the controller has them."""

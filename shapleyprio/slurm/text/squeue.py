@@ -10,6 +10,7 @@ array's own line, ``33_[1-40:3%2]``, has both, the latter as long as the array i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -55,6 +56,11 @@ ARRAY_FIELDS = ("ArrayJobID", "JobArrayID")
 
 STARTED_FIELDS = ("JobID", "ArrayJobID", "JobArrayID", "SubmitTime", "Account")
 """Fields that squeue prints of jobs that have started: the account can be any text of a user."""
+
+DEPENDENT_FIELDS = ("JobID", "Dependency")
+"""Fields that squeue prints of jobs that depend on others."""
+
+_UNFULFILLED = re.compile(r"after(?:ok|any):([0-9]+)\(unfulfilled\)", re.ASCII)
 
 NOT_SHOWN = Factors(None, None)
 """Factors of a job of which sprio shows none."""
@@ -221,6 +227,25 @@ def started_line(line: str, delimiter: str) -> StartedJob | None:
         )
     except UnreadableError:
         return None
+
+
+def dependent_line(line: str, delimiter: str) -> tuple[int, tuple[int, ...]] | None:
+    """Reads one line of ``squeue -h`` in the format of `DEPENDENT_FIELDS`.
+
+    Returns:
+        the job, and others all of which have to end; None if the line cannot be read, or if the job
+        waits for anything else of others.
+
+    >>> dependent_line("9!afterok:7(unfulfilled),afterany:8(unfulfilled)!", "!")
+    (9, (7, 8))
+    >>> dependent_line("9!afterok:7(unfulfilled)?afterok:8(unfulfilled)!", "!")
+    """
+    number, *rest = line.split(delimiter)
+    found = [_UNFULFILLED.fullmatch(one) for one in rest[0].split(",")] if rest else []
+    if rest[1:] != [""] or not (number.isascii() and number.isdecimal()):
+        return None
+    others = tuple(int(match[1]) for match in found if match is not None)
+    return (int(number), others) if others and len(others) == len(found) else None
 
 
 class ListedAgainError(Exception):

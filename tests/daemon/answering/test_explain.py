@@ -464,6 +464,7 @@ def test_a_forecast_is_shown_while_it_is_fresh(steered: Service) -> None:
         "late": NOW + 1200,
         "within_hour": 0.5,
         "waits_for": "turn",
+        "shorter_limit": None,
     }
     foresee(steered, replace(row, t=NOW + 10 - FRESH_SECONDS - 1))
     prospect = job(steered, "2").prospect
@@ -490,6 +491,14 @@ def test_what_a_job_lacks_beside_its_turn_is_said_instead(steered: Service) -> N
     steered.slurm.hold(2)
     start = job(steered, "2").as_json()["start"]
     assert start == {
-        **dict.fromkeys(("t", "median", "early", "late", "within_hour")),
+        **dict.fromkeys(("t", "median", "early", "late", "within_hour", "shorter_limit")),
         "waits_for": "hold",
     }
+
+
+def test_the_start_of_a_job_that_is_to_begin_later_is_foreseen(steered: Service) -> None:
+    number = steered.slurm.submit("physics", processing_time=10, begin=NOW + 500)
+    assert job(steered, str(number)).as_json()["start"]["waits_for"] == "time"
+    foresee(steered, forecast(number, NOW))
+    start = job(steered, str(number)).as_json()["start"]
+    assert (start["median"], start["waits_for"]) == (NOW + 600, "time")

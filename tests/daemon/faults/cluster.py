@@ -282,6 +282,10 @@ class FaultyCluster(SimulatedSlurm):
         jobs = [replace(job, submit=self._stamp(job.submit)) for job in queue.jobs]
         return replace(queue, jobs=jobs)
 
+    def dependencies(self, job_ids: Sequence[int]) -> Mapping[int, tuple[int, ...]]:
+        self.moments.pass_("dependencies")
+        return super().dependencies(job_ids)
+
     def started(self) -> Sequence[StartedJob]:
         self.moments.pass_("started")
         return [replace(job, submit=self._stamp(job.submit)) for job in super().started()]

@@ -105,6 +105,63 @@ def test_jobs_that_lack_more_than_their_turn_are_not_foreseen(daemon: Foreseeing
     assert set(daemon.known()) == {free}
 
 
+def test_a_job_starts_when_it_is_to_begin_if_its_turn_has_come(daemon: Foreseeing) -> None:
+    learn(daemon, 100)
+    slurm = daemon.slurm
+    begin = slurm.now
+    for _ in range(3):
+        slurm.submit("physics", processors=12, processing_time=100, limit=1000)
+    soon, late, far = (
+        slurm.submit(
+            "physics", processors=12, processing_time=100, limit=1000, begin=begin + seconds
+        )
+        for seconds in (150, 777, 86_400 + 777)
+    )
+    slurm.wait(40)
+    daemon.run()
+    known = daemon.known()
+    assert far not in known
+    assert {known[soon].median - begin, known[soon].late - begin} == {300}
+    assert {known[late].median - begin, known[late].late - begin} == {777}
+    assert (known[soon].waits_for, known[late].waits_for) == ("time", "time")
+    for _ in range(100):
+        slurm.wait(10)
+        daemon.cycle.run()
+    with daemon.store.cluster(NAME).reading() as view:
+        starts = {placed.key.job_id: placed.begin - begin for placed, _ in view.runs.all_runs()}
+    assert (starts[soon], starts[late]) == (300, 777)
+
+
+def test_a_job_starts_when_those_have_ended_on_which_it_depends(daemon: Foreseeing) -> None:
+    learn(daemon, 100)
+    slurm = daemon.slurm
+    begin = slurm.now
+    first, second = (
+        slurm.submit("physics", processors=12, processing_time=100, limit=1000) for _ in range(2)
+    )
+    array = slurm.submit("physics", processors=6, processing_time=100, limit=1000, array=2)
+    third, fourth, _of_array = (
+        slurm.submit("physics", processors=12, processing_time=100, limit=1000, after=after)
+        for after in ((first, second), (second + 2, first), (array,))
+    )
+    slurm.wait(40)
+    daemon.run()
+    known = daemon.known()
+    assert fourth == third + 1
+    assert known.keys() == {second, array, third, fourth}
+    medians = {job: row.median - begin for job, row in known.items()}
+    assert medians == {second: 100, array: 200, third: 300, fourth: 400}
+    waits_for = {job: row.waits_for for job, row in known.items()}
+    assert waits_for[third] == waits_for[fourth] == "dependency"
+    assert waits_for[array] == "turn"
+    for _ in range(60):
+        slurm.wait(10)
+        daemon.cycle.run()
+    with daemon.store.cluster(NAME).reading() as view:
+        starts = {placed.key.job_id: placed.begin - begin for placed, _ in view.runs.all_runs()}
+    assert {job: starts[job] for job in medians} == medians
+
+
 # requests to the worker's own functions
 
 
@@ -201,6 +258,31 @@ def test_what_accounting_has_not_heard_of_yet_is_seen_on_the_nodes(daemon: Fores
     assert medians(daemon, asked(*waiting)) == {1: 399, 2: 499}
     remember(daemon, *PAST, *BUSY)  # have just ended
     assert medians(daemon, asked(*waiting, busy=(0, 0))) == {1: 300, 2: 400}
+
+
+@pytest.mark.parametrize("rule", ["directcontr", "shapley"])
+def test_a_job_that_is_to_begin_a_day_later_begins_then(daemon: Foreseeing, rule: str) -> None:
+    """It is none of the past's, from which arrivals are drawn, nor in the way of others now."""
+    remember(daemon, *PAST, *BUSY)
+    later = replace(job(1, "physics"), release=BEGIN + 300 + 86_400)
+    waiting = (later, job(2, "physics"), job(3, "biology"))
+    found = medians(daemon, asked(*waiting, rule=rule, scores=(0, 10**6)))
+    assert found == {1: 300 + 86_400, 2: 350, 3: 450}
+
+
+@pytest.mark.parametrize("rule", ["directcontr", "shapley"])
+def test_dependent_jobs_are_released_when_the_others_have_ended(
+    daemon: Foreseeing, rule: str
+) -> None:
+    """98 and 99 run until 350; 1 waits for its turn."""
+    remember(daemon, *PAST, *BUSY)
+    waiting = [job(n, "physics", processors=1) for n in range(2, 9)]
+    waiting[-1] = replace(waiting[-1], tasks=2, processors=2)
+    after = {2: (98,), 3: (1, 99), 4: (3,), 5: (77,), 6: (7,), 7: (6,), 8: (4, 98)}
+    request = replace(asked(job(1, "physics"), *waiting, rule=rule), after=after)
+    found = medians(daemon, request)
+    assert found == {1: 350, 2: 450, 3: 450, 4: 550, 8: 650}
+    assert ForecastRequest.from_json(request.as_json()) == request
 
 
 def test_the_order_of_the_request_is_that_within_an_organization(daemon: Foreseeing) -> None:

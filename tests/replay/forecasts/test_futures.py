@@ -15,6 +15,7 @@ from shapleyprio.replay.engine.engine import run
 from shapleyprio.replay.engine.keys import no_keys
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.forecasts.dependent import MOST_PLAYS, releasable
 from shapleyprio.replay.forecasts.forecast import forecasts
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, by_limits, play, starts_in
 from shapleyprio.replay.forecasts.lengths import Lengths
@@ -23,6 +24,7 @@ from shapleyprio.replay.forecasts.present import present_of
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits
+from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
 from tests.replay.forecasts.examples import (
     NO_PAST,
@@ -142,6 +144,34 @@ def test_what_is_wanted_alone_starts_as_it_does_among_all(
         for some in (None, wanted)
     )
     assert starts[:, wanted].tolist() == all_starts[:, wanted].tolist()
+
+
+@given(WORKLOADS, st.sampled_from(["fairshare", "live"]), st.data())
+def test_a_dependent_job_starts_after_the_ends_of_those_before_it(
+    workload: Workload, policy: str, data: st.DataObject
+) -> None:
+    schedule, orders = scheduled(workload, policy)
+    t = data.draw(st.integers(0, workload.window.length - 1))
+    present = present_of(workload, schedule, t)
+    waiting = np.flatnonzero(present.waits).tolist()
+    assume(len(waiting) > 1)
+    dependent = data.draw(st.sets(st.sampled_from(waiting[1:]), max_size=MOST_PLAYS - 1))
+    after = {
+        job: tuple(data.draw(st.lists(st.sampled_from(waiting), min_size=1, max_size=2)))
+        for job in dependent
+    }
+    lengths = Lengths()
+    for _ in range(20):
+        lengths.learn(UNKNOWN, UNKNOWN, 1, 7)
+    jobs = replace(present.jobs, limit=np.full_like(present.jobs.limit, UNKNOWN))
+    present = replace(present, jobs=jobs, after=after)
+    starts = play(present, orders(t), lengths, NO_PAST, np.random.default_rng(0), futures=3)
+    for job, others in after.items():
+        if job in releasable(after):
+            ends = starts[:, list(others)].max(axis=1)
+            assert ((starts[:, job] >= ends + 7) | (ends == NEVER)).all()
+        else:
+            assert (starts[:, job] == NEVER).all()
 
 
 def test_by_limits_jobs_last_as_long_as_they_asked_for_and_no_others_come() -> None:
