@@ -108,6 +108,7 @@ def arms() -> tuple[Workload, Sequence[Result], list[ArmResult]]:
             submitted={FIRST_ID + job: [job] for job in range(len(records))},
             records=records,
             held={},
+            refused={},
             unreadable=0,
             cycles=None,
             start_errors=None,

@@ -91,12 +91,13 @@ def caveats(answer: Answer) -> tuple[str, ...]:
         f"{title_of(TODAY).capitalize()} in the rehearsal, jobs waited {percent(trust, sign='+')} "
         "against what really happened: so far the rehearsal itself can be trusted."
         if trust is not None
-        else "Nothing says how far the rehearsal can be trusted: the arm `today` was not run."
+        else "Nothing says how far the rehearsal can be trusted: today's configuration was not run."
     )
     doubts = [f"Doubtful: {fault}." for run in answer.runs for fault in run.faults]
     return (
         known,
         "One run of each arm: small groups of jobs differ from run to run.",
+        "The fair schedule is a simulation, which knows of no partitions, limits and memory.",
         "What was not taken over of the configuration is listed at the end.",
         *doubts,
     )

@@ -64,8 +64,9 @@ def faults_of(trace: Trace, executed: ExecutedWorkload) -> list[str]:
         failed.append(f"{trace.cycles.fallen_back} cycles ranked without an estimate")
     unreadable = trace.unreadable
     unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
+    refused = [f"Slurm refused {n} jobs: {reason}" for reason, n in trace.refused.items()]
     name = trace.arm.name
-    return [f"{name}: {fault}" for fault in [*executed.faults(), *unread, *failed]]
+    return [f"{name}: {fault}" for fault in [*executed.faults(), *refused, *unread, *failed]]
 
 
 def simulated(

@@ -62,6 +62,7 @@ class Trace:
         slurm_version: as `sinfo --version` prints it.
         begin: second of the cluster's clock at which the window began.
         submitted: what Slurm knows the workload's jobs as.
+        refused: why jobs were refused -> how many.
         records: of these jobs, as accounting has them just after the window's end.
         held: of jobs on several nodes, as far as slurmctld says it.
         unreadable: how many lines of sacct could not be read.
@@ -74,6 +75,7 @@ class Trace:
     slurm_version: str
     begin: int
     submitted: Submitted
+    refused: Mapping[str, int]
     records: Sequence[JobRecord]
     held: Held
     unreadable: int
@@ -170,6 +172,7 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
         slurm_version=version,
         begin=begin,
         submitted=submitter.submitted,
+        refused=submitter.refused,
         records=records,
         held=held,
         unreadable=unreadable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -15,6 +16,10 @@ from shapleyprio.lab.trial.arms import Arm
 from shapleyprio.lab.trial.plan import ClusterPlan
 
 CHECK_SECONDS = 0.1
+
+REFUSED = "Batch job submission failed: "
+AWAY = ("Socket timed out", "Unable to contact", "Zero Bytes", "Connection refused")
+"""slurmctld has not refused a job where it did not answer."""
 
 LARGEST_ARRAY = 1000
 """Slurm's own limit, unless MaxArraySize says otherwise, is 1,001."""
@@ -42,12 +47,14 @@ class Submitter:
 
     Attributes:
         submitted: what Slurm knows the workload's jobs as.
+        refused: why jobs were refused -> how many.
         clock: the cluster's.
         begin: as given.
     """
 
     def __init__(self, cluster: PrivateSlurm, plan: ClusterPlan, arm: Arm, begin: int) -> None:
         self.submitted: dict[int, Sequence[int]] = {}
+        self.refused = Counter[str]()
         workload = plan.workload
         self._cluster = cluster
         self._workload = workload
@@ -115,8 +122,11 @@ class Submitter:
                 array = self._sbatch([int(seconds[job]) for job in tasks], options)
                 self.submitted[array] = tasks
             except TestbedError as error:
-                self._failure = error
-                return
+                reason = refusal(str(error))
+                if reason is None:
+                    self._failure = error
+                    return
+                self.refused[reason] += len(tasks)
             begun = end
 
     def _due(self, job: int) -> float:
@@ -132,3 +142,14 @@ class Submitter:
                 f"--wrap={script(seconds)}",
             )
         return int(answer.split(";")[0])
+
+
+def refusal(message: str) -> str | None:
+    """Returns why slurmctld refused a job; None if it did not.
+
+    >>> refusal("sbatch: error: Batch job submission failed: Requested node configuration is not")
+    'Requested node configuration is not'
+    >>> refusal("sbatch: error: Batch job submission failed: Socket timed out on send/recv")
+    """
+    _, found, reason = message.partition(REFUSED)
+    return reason.strip() if found and not reason.startswith(AWAY) else None

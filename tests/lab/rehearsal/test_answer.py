@@ -63,6 +63,7 @@ def trace(*, late: int = 0, name: str = "today") -> Trace:
             record(3, submit=900 + late, start=None, end=None, wide=1),
         ],
         held={RunKey(101, BEGIN + 60, BEGIN + 65): {"a1": 4}},
+        refused={},
         unreadable=0,
         cycles=None,
         start_errors=None,

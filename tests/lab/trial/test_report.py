@@ -28,6 +28,7 @@ TRACE = Trace(
         record(2, submit=5, start=20, end=50, nodes=BOTH, processors=6),
     ],
     held={RunKey(FIRST_ID + 2, BEGIN + 5, BEGIN + 20): {"n1": 4, "n2": 2}},
+    refused={},
     unreadable=0,
     cycles=CycleCounts(outcomes={"ok": 3}, fallen_back=0, written=2),
     start_errors=None,
