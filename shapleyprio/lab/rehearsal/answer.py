@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from shapleyprio.lab.rehearsal.arms import TODAY
 from shapleyprio.lab.rehearsal.delays import Delays, delays_of
 from shapleyprio.lab.rehearsal.jobs import SiteJobs
-from shapleyprio.lab.trial.executed import executed_workload
-from shapleyprio.lab.trial.report import faults_of, held_against, simulated
+from shapleyprio.lab.trial.report import executed_by, faults_of, held_against, simulated
 from shapleyprio.lab.trial.running import Trace
 from shapleyprio.replay.policies import RECORDED, REFERENCE, run_policy
 from shapleyprio.replay.policies.registry import MOST_FOR_REF
@@ -121,15 +120,7 @@ def answer_of(jobs: SiteJobs, traces: Sequence[Trace], *, seed: int, cores: int)
 
 
 def _arm(jobs: SiteJobs, trace: Trace, *, seed: int, cores: int, fair: bool) -> RehearsedRun:
-    executed = executed_workload(
-        jobs.plan,
-        trace.records,
-        policy=trace.arm.name,
-        submitted=trace.submitted,
-        begin=trace.begin,
-        held=trace.held,
-        seed=seed,
-    )
+    executed = executed_by(jobs.plan, trace, seed=seed)
     if fair:
         (reference,) = simulated(executed.given, seed=seed, cores=cores, policies=(REFERENCE,))
         result = held_against(reference, executed)

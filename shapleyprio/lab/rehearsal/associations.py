@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 from shapleyprio.lab.rehearsal.errors import SiteError, text_of
 from shapleyprio.lab.rehearsal.slurm_conf import NAME
-from shapleyprio.lab.rehearsal.taken_over import without_gres
 from shapleyprio.slurm.associations import ROOT
 
 PARENT_SHARE = "2147483647"
@@ -113,8 +112,6 @@ def _options(where: str, text: str, left: dict[str, str]) -> Options:
             continue
         if not _VALUE.fullmatch(value):
             raise SiteError(f"{where}: {key}: {value[:80]!r} is no limit of Slurm's")
-        if key.startswith("GrpTRES"):
-            value = without_gres(value)
         if value:
             options[key] = "parent" if value == PARENT_SHARE else value
     return options

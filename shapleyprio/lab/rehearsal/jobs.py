@@ -13,6 +13,7 @@ from shapleyprio.lab.rehearsal.errors import SiteError
 from shapleyprio.lab.rehearsal.plan import SiteJob, SitePlan
 from shapleyprio.lab.rehearsal.site import SiteSlurm
 from shapleyprio.lab.rehearsal.slurm_conf import NAME
+from shapleyprio.lab.rehearsal.taken_over import GPU
 from shapleyprio.lab.rehearsal.usage import LONGEST_SECONDS, half_life_of, usage_before
 from shapleyprio.lab.trial.plan import as_slurm_runs_it
 from shapleyprio.replay.logs.clusters import claims_of_files, consortium_of_claims
@@ -246,20 +247,27 @@ def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[Sit
             user=user,
             partition=partition if partition in there else site.conf.default,
             qos=qos,
-            memory=memory,
-            nodes=nodes,
+            memory=request.get("mem", 0),
+            nodes=request.get("node", 0),
+            gpus=_gpus(request),
         )
-        for account, user, partition, qos, (memory, nodes) in zip(*columns, asked, strict=True)
+        for account, user, partition, qos, request in zip(*columns, asked, strict=True)
     ], other
 
 
-def _request(log: Log, text: str) -> tuple[int, int]:
-    """Returns the MiB and nodes in a request as sacct writes it; 0 where it does not say."""
+def _request(log: Log, text: str) -> Mapping[str, int]:
     try:
-        found = tres("ReqTRES", text) if text else {}
+        return tres("ReqTRES", text) if text else {}
     except UnreadableError as error:
         raise SiteError(f"{log.source}: {error}") from None
-    return found.get("mem", 0), found.get("node", 0)
+
+
+def _gpus(request: Mapping[str, int]) -> str:
+    """Returns the GPUs of a request as sbatch takes them, by their types if these are known."""
+    types = {name.removeprefix(f"{GPU}:"): n for name, n in request.items() if f"{GPU}:" in name}
+    if types and all(NAME.fullmatch(kind) for kind in types):
+        return ",".join(f"{kind}:{n}" for kind, n in types.items())
+    return str(request.get(GPU, "") or "")
 
 
 def _column(log: Log, label: str, jobs: NDArray[np.int64]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -13,8 +13,10 @@ from shapleyprio.lab.rehearsal.arms import SiteArm
 from shapleyprio.lab.rehearsal.associations import NONE, Options
 from shapleyprio.lab.rehearsal.site import SiteSlurm
 from shapleyprio.lab.rehearsal.taken_over import (
+    GPU,
     SETTINGS,
     enforced,
+    known_tres,
     scheduler_parameters,
     select_parameters,
 )
@@ -28,6 +30,7 @@ from shapleyprio.slurm.associations import ROOT
 
 CLUSTER = "rehearsal"
 NO_MEMORY = "does not count, since the log has no column ReqTRES"
+NO_GPUS = "do not count, since no job of the log asks for any in a column ReqTRES"
 NORMAL_QOS = "normal"
 """It is there in every new cluster."""
 
@@ -41,6 +44,7 @@ class SiteJob(NamedTuple):
         qos: empty for the usual one.
         memory: MiB that it asked for; 0 where not known.
         nodes: on which it wanted to run at least; 0 where not known.
+        gpus: such as ``a100:2``; empty without any.
     """
 
     account: str
@@ -49,6 +53,7 @@ class SiteJob(NamedTuple):
     qos: str
     memory: int = 0
     nodes: int = 0
+    gpus: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,11 +117,19 @@ class SitePlan:
     def _knows_memory(self) -> bool:
         return any(job.memory for job in self.jobs)
 
+    @cached_property
+    def _accounted(self) -> frozenset[str]:
+        """GPUs that are accounted; none if no job asks for any."""
+        wanted = any(job.gpus for job in self.jobs)
+        return self.site.conf.accounted | {GPU} if wanted else frozenset()
+
     @property
     def left_out(self) -> Mapping[str, str]:
         """What is left out -> what might differ because of it."""
         counts = "_memory" in self.site.conf.settings.get("SelectTypeParameters", "").lower()
         lacking = {"memory": NO_MEMORY} if counts and not self._knows_memory else {}
+        if any(node.gpus for node in self.site.conf.nodes.values()) and not self._accounted:
+            lacking["GPUs"] = NO_GPUS
         return {**self.site.left_out, **lacking}
 
     def spec(self, arm: Arm, *, speed: int) -> ClusterSpec:
@@ -126,11 +139,12 @@ class SitePlan:
             name=CLUSTER,
             partitions={name: part.nodes for name, part in conf.partitions.items() if part.nodes},
             partition_options={
-                name: " ".join(f"{key}={part.options[key]}" for key in self._written(part.options))
+                name: " ".join(f"{k}={v}" for k, v in self._written(part.options).items())
                 for name, part in conf.partitions.items()
             },
             cpus=self.sizes,
             node_options={name: node.options for name, node in conf.nodes.items()},
+            gres={n: node.gpus for n, node in conf.nodes.items() if node.gpus and self._accounted},
             speed=speed,
             longest_limit=int(self.workload.limit.max()),
             extra={
@@ -143,8 +157,7 @@ class SitePlan:
 
     def _settings(self, arm: Arm, speed: int) -> dict[str, str]:
         """Returns the site's and the arm's settings; what neither has is as Slurm has it."""
-        site = self.site.conf.settings
-        site = {key: site[key] for key in self._written(site)}
+        site = self._written(self.site.conf.settings)
         found = {**dict.fromkeys(SETTINGS.values(), ""), **site, **arm.settings}
         scheduler, _ = scheduler_parameters(found["SchedulerParameters"], speed=speed)
         return {
@@ -153,13 +166,26 @@ class SitePlan:
             "SelectTypeParameters": select_parameters(
                 found["SelectTypeParameters"], memory=self._knows_memory
             ),
+            **(
+                {"AccountingStorageTRES": ",".join(sorted(self._accounted))}
+                if self._accounted
+                else {}
+            ),
             "AccountingStorageEnforce": enforced(found["AccountingStorageEnforce"]),
         }
 
-    def _written(self, keys: Iterable[str]) -> list[str]:
-        """Returns keys for slurm.conf: without QOS, and defaults of memory that does not count."""
+    def _written(self, keys: Options) -> dict[str, str]:
+        """Returns keys for slurm.conf: without QOS, and what does not count."""
         left = {"QOS"} if self._knows_memory else {"QOS", "DefMemPerCPU", "DefMemPerNode"}
-        return [key for key in keys if key not in left]
+        return self._counted({key: value for key, value in keys.items() if key not in left})
+
+    def _counted(self, options: Options) -> dict[str, str]:
+        """Returns options without resources that do not count, and those that are empty then."""
+        known = {
+            key: known_tres(value, self._accounted) if "TRES" in key else value
+            for key, value in options.items()
+        }
+        return {key: value for key, value in known.items() if value}
 
     # -- accounts and QOS
 
@@ -169,7 +195,7 @@ class SitePlan:
         if added := [name for name in qos if name != NORMAL_QOS]:
             cluster.run("sacctmgr", "-i", "add", "qos", ",".join(added))
         for name in qos:
-            options = {**self.site.qos.options.get(name, NONE)}
+            options = self._counted(self.site.qos.options.get(name, NONE))
             if preempted := self.site.qos.preempted.get(name):
                 options["Preempt"] = ",".join(preempted)
             if options:
@@ -222,7 +248,8 @@ class SitePlan:
             if parent in below:
                 yield f"Parent - '{parent}'"
             for account in below.get(parent, ()):
-                limits = "".join(f":{k}={v}" for k, v in options.get(account, NONE).items())
+                own = self._counted(options.get(account, NONE))
+                limits = "".join(f":{key}={value}" for key, value in own.items())
                 named = f"Description='{account}':Organization='{CLUSTER}'"
                 yield f"Account - '{account}':{named}:QOS='{usual}'{limits}"
         for leaf in self._leaves.values():
@@ -270,6 +297,8 @@ class SitePlan:
         nodes = self.site.conf.partitions[of.partition].nodes
         if (least := min(of.nodes, len(nodes), processors)) > 1:
             yield f"--nodes={least}-{len(nodes)}"
+        if of.gpus:
+            yield f"--gpus={of.gpus}"
         if of.memory:
             most = max(self.site.conf.nodes[node].memory for node in nodes)
             yield f"--mem-per-cpu={min(max(of.memory // processors, 1), most)}M"

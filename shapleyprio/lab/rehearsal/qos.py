@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from shapleyprio.lab.rehearsal.errors import SiteError, text_of
 from shapleyprio.lab.rehearsal.slurm_conf import NAME
-from shapleyprio.lab.rehearsal.taken_over import preempt_modes, without_gres
+from shapleyprio.lab.rehearsal.taken_over import preempt_modes
 
 ASK_QOS = "sacctmgr -P show qos"
 
@@ -98,11 +98,7 @@ def _check(where: str, row: Mapping[str, str]) -> None:
 
 
 def _options(row: Mapping[str, str]) -> dict[str, str]:
-    options = {
-        option: value
-        for column, option in _TAKEN.items()
-        if (value := without_gres(row.get(column, "")))
-    }
+    options = {option: value for column, option in _TAKEN.items() if (value := row.get(column, ""))}
     if (mode := row.get("PreemptMode", "")) and mode != "cluster":
         options["PreemptMode"] = preempt_modes(mode)[0]
     if flags := [flag for flag in row.get("Flags", "").split(",") if flag in _FLAGS]:

@@ -12,12 +12,12 @@ from types import MappingProxyType
 from shapleyprio.lab.rehearsal.conf_file import ConfLine, conf_lines
 from shapleyprio.lab.rehearsal.errors import SiteError
 from shapleyprio.lab.rehearsal.taken_over import (
+    GPU,
     NODE,
     PARTITION,
     SETTINGS,
     left_out,
     preempt_modes,
-    without_gres,
 )
 from shapleyprio.replay.workloads.layout import LoggedNode
 from shapleyprio.slurm.text.values import UnreadableError, hosts, whole
@@ -26,10 +26,13 @@ MOST_NODES = 1000
 """Each is a slurmd on this machine."""
 
 MOST_PROCESSORS = 1 << 20
+MOST_GPUS = 64
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,199}")
 """A partition, account or QOS whose name can stand anywhere."""
 
 DEFAULT = "DEFAULT"
+_SPECIAL = ("state", "memspeclimit", "procs", "gres")
+_GPUS = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::([0-9]{1,9}))?(?:\([^)]*\))?")
 _ABSENT = frozenset({"future", "external"})
 _SHAPE = ("sockets", "socketsperboard", "boards", "corespersocket", "threadspercore")
 
@@ -42,11 +45,13 @@ class SiteNode:
         processors: how many CPUs it has.
         memory: MiB.
         options: of its line in slurm.conf.
+        gpus: such as ``gpu:a100:2``; empty without any.
     """
 
     processors: int
     memory: int
     options: str
+    gpus: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class SiteConf:
         settings: of the cluster, by name.
         nodes, partitions: by name.
         default: the partition of jobs that name none.
+        accounted: GPUs that are accounted, such as ``gres/gpu:a100``.
         left_out: key -> what might differ since it is left out.
     """
 
@@ -79,6 +85,7 @@ class SiteConf:
     nodes: Mapping[str, SiteNode]
     partitions: Mapping[str, SitePartition]
     default: str
+    accounted: frozenset[str]
     left_out: Mapping[str, str]
 
     @property
@@ -117,6 +124,7 @@ class _Reader:
         self._partitions: list[tuple[ConfLine, dict[str, str]]] = []
         self._defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
         self._left: dict[str, str] = {}
+        self._accounted: set[str] = set()
 
     def add(self, line: ConfLine) -> None:
         if line.key == "nodename":
@@ -147,11 +155,15 @@ class _Reader:
             nodes={name: node for name, node in self._nodes.items() if name in within},
             partitions=partitions,
             default=default,
+            accounted=frozenset(self._accounted),
             left_out=MappingProxyType(dict(sorted(self._left.items()))),
         )
 
     def _add_setting(self, line: ConfLine, written: str, value: str) -> None:
         key = written.lower()
+        if key == "accountingstoragetres":
+            named = line.taken(written, value).lower().split(",")
+            self._accounted |= {one for one in named if one.split(":")[0] == GPU}
         if key not in SETTINGS:
             self._leave_out({key: written})
             return
@@ -160,8 +172,6 @@ class _Reader:
             value, whole_value = preempt_modes(value)
             if not whole_value:
                 self._leave_out({key: SETTINGS[key]})
-        elif key == "priorityweighttres":
-            value = without_gres(value)
         elif key == "selecttype" and value == "select/cons_res":
             value = "select/cons_tres"  # which later releases alone have, and decides alike
         self._settings[SETTINGS[key]] = value
@@ -200,7 +210,19 @@ class _Reader:
         written = (f"{NODE[key]}={line.taken(NODE[key], value)}" for key, value in options.items())
         if processors > MOST_PROCESSORS:
             raise line.error("CPUs", f"{processors:,} are more than a node has")
-        return SiteNode(processors, memory, " ".join(written))
+        return SiteNode(processors, memory, " ".join(written), self._gpus(line, keys))
+
+    def _gpus(self, line: ConfLine, keys: dict[str, str]) -> str:
+        """Returns the GPUs among generic resources, each with its number."""
+        gpus = []
+        for part in re.findall(r"[^,()]+(?:\([^)]*\))?", keys.get("gres", "")):
+            found = _GPUS.fullmatch(part)
+            if found is None:
+                self._leave_out({"gres": f"Gres={part[:80]}"})
+                continue
+            count = self._count(line, "Gres", found[2] or "1", MOST_GPUS)
+            gpus += [f"gpu:{found[1]}:{count}" if found[1] else f"gpu:{count}"] * (count > 0)
+        return ",".join(gpus)
 
     def _memory(self, line: ConfLine, keys: dict[str, str]) -> int:
         memory = self._count(line, "RealMemory", keys.get("realmemory", "1"), 1 << 40)
@@ -227,8 +249,6 @@ class _Reader:
                 value, whole_value = preempt_modes(value)
                 if not whole_value:
                     self._leave_out({key: PARTITION[key]})
-            elif key == "tresbillingweights":
-                value = without_gres(value)
             if value:
                 options[PARTITION[key]] = value
         nodes = tuple(dict.fromkeys(self._nodes_of(line, keys.get("nodes", ""))))
@@ -252,7 +272,7 @@ class _Reader:
 
     def _keys(self, line: ConfLine) -> dict[str, str] | None:
         """Returns all keys of a node's or partition's line; None if it sets the defaults."""
-        known = {*(NODE if line.key == "nodename" else PARTITION), "state", "memspeclimit", "procs"}
+        known = {*(NODE if line.key == "nodename" else PARTITION), *_SPECIAL}
         self._leave_out({k.lower(): k for k, _ in line.words if k.lower() not in known})
         keys = {**self._defaults[line.key], **line.keys}
         if line.value == DEFAULT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from shapleyprio.lab.testbed.configuration import LONGEST_GUARD
@@ -54,7 +54,7 @@ EFFECTS: Sequence[tuple[re.Pattern[str], str]] = tuple(
         ("jobsubmitplugins|clifilterplugins", "jobs are as accounting has them in the end"),
         ("suspend.*|resume.*|power.*", "nodes do not sleep, so no job waits for one to boot"),
         ("(prolog|epilog|healthcheck|prep|resv).*", "a node is free as soon as its job has ended"),
-        ("gres|grestypes|accountingstoragetres", "GPUs and other generic resources do not count"),
+        ("gres", "generic resources other than GPUs do not count"),
         ("prioritysitefactor.*|priorityparameters", "the site factor of the plugin is missing"),
         ("burstbuffer.*", "no job waits for a burst buffer"),
         ("mcs.*|exclusiveuser|exclusivetopo", "users and groups share nodes"),
@@ -74,7 +74,7 @@ EFFECTS: Sequence[tuple[re.Pattern[str], str]] = tuple(
 HARMLESS = re.compile(
     # hosts, files, ports, accounts of the system, and who talks to whom how
     r"slurm.*|auth.*|cred.*|clustername|control.*|backup.*|state.*|jobcomp.*|jobacct.*|jobcred.*|"
-    r"acctgather.*|accountingstor.*|mail.*|mpi.*|proctrack.*|task.*|switch.*|launch.*|plug.*|"
+    r"acctgather.*|accountingstor.*|grestypes|mail.*|mpi.*|proctrack.*|task.*|switch.*|launch.*|plug.*|"
     r"propagate.*|private.*|tree.*|route.*|reboot.*|returntoservice|message.*|tcp.*|eio.*|batch.*|"
     r"unkillable.*|minjobage|max(jobcount|jobid|stepcount|dbdmsgs|arraysize|nodecount|batch.*)|"
     r"firstjobid|tmp.*|use.*|vsize.*|wait.*|kill.*|inactive.*|get.*|group.*|bcast.*|srun.*|track.*|"
@@ -88,7 +88,8 @@ HARMLESS = re.compile(
     r"maxmemper.*|defcpuper.*|defmempergpu|nodes|partitionname|nodename|nodeset"
 )
 
-_GRES = re.compile(r"gres/|license/|bb/", re.IGNORECASE)
+_OTHERS = re.compile(r"gres/|license/|bb/", re.IGNORECASE)
+GPU = "gres/gpu"
 _LIMITS = ("limits", "qos", "safe")
 _PREEMPT_MODES = frozenset({"off", "cancel", "requeue", "within"})
 _SCHEDULER = frozenset(
@@ -122,9 +123,14 @@ def effect_of(key: str) -> str | None:
     return None if HARMLESS.fullmatch(key) else UNKNOWN_KEY
 
 
-def without_gres(text: str) -> str:
-    """Returns a list such as ``CPU=1.0,GRES/gpu=8`` without what a rehearsal does not have."""
-    return ",".join(part for part in text.split(",") if part and not _GRES.match(part))
+def known_tres(text: str, accounted: Container[str]) -> str:
+    """Returns a list such as ``CPU=1.0,GRES/gpu=8`` without what is not accounted.
+
+    >>> known_tres("CPU=1.0,GRES/gpu=8,license/x=1", {GPU})
+    'CPU=1.0,GRES/gpu=8'
+    """
+    parts = ((part, part.partition("=")[0].lower()) for part in text.split(",") if part)
+    return ",".join(part for part, name in parts if not _OTHERS.match(name) or name in accounted)
 
 
 def enforced(text: str) -> str:

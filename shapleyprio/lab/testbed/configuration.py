@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from shapleyprio.slurm.releases import Release
@@ -16,10 +16,6 @@ EVERYTHING = "all"  # the default partition, over all nodes
 ACCOUNTING_DATABASE = "slurm_acct_db"
 LONGEST_GUARD = 60_000  # seconds; Slurm keeps most of them in 16 bits
 LONGEST_BACKFILL = 43_200  # minutes, as far as Slurm's backfilling can look ahead
-
-
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
-"""They stand for a node's generic resources, of each of which it can have so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +30,7 @@ class ClusterSpec:
         cpus_per_node: of every node that cpus does not name.
         cpus: node -> its CPUs.
         node_options: node -> its shape as slurm.conf has it, instead of the CPUs.
-        gres: node -> its generic resources, such as ``gpu:2``, at most four.
+        gres: node -> its GPUs, such as ``gpu:2`` or ``gpu:a100:2,gpu:v100:1``.
         speed: cluster seconds per real second at most.
         longest_limit: seconds; backfilling looks ahead as far as a job with this limit may run.
         epoch: second at which the accelerated clock starts; None means now.
@@ -121,6 +117,11 @@ class ClusterPaths:
         return self.directory / "etc" / "slurmdbd.conf"
 
     @property
+    def devices(self) -> Path:
+        """The folder of files that stand for GPUs."""
+        return self.directory / "gpus"
+
+    @property
     def steps(self) -> Path:
         """The script that slurmd starts for each job of a cluster on an accelerated clock."""
         return self.directory / "etc" / "slurmstepd"
@@ -143,9 +144,8 @@ def steps_script(slurmstepd: str) -> str:
 def slurm_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:
     """Returns the text of slurm.conf."""
     settings = _slurm_settings(spec, paths) | _slurm_guards(spec.speed)
-    if kinds := {resource.partition(":")[0] for resource in spec.gres.values()}:
-        settings["GresTypes"] = ",".join(sorted(kinds))
-        settings["AccountingStorageTRES"] = ",".join(f"gres/{kind}" for kind in sorted(kinds))
+    if spec.gres:
+        settings |= {"GresTypes": "gpu", "AccountingStorageTRES": "gres/gpu"}
     ours = {name.lower(): name for name in settings}
     for name, value in spec.extra.items():
         settings[ours.get(name.lower(), name)] = value
@@ -170,14 +170,27 @@ def slurm_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:
     return "\n".join(lines) + "\n"
 
 
-def gres_conf(spec: ClusterSpec) -> str:
-    """Returns the text of gres.conf: a GPU needs a device, and these are everywhere."""
-    return "".join(
-        f"NodeName={node} Name={kind} File={device}\n"
-        for node, resource in spec.gres.items()
-        for kind, _, count in [resource.partition(":")]
-        for device in DEVICES[: int(count)]
-    )
+def gres_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:
+    """Returns the text of gres.conf: each GPU of a node is one of our empty files."""
+    lines = ["AutoDetect=off"]
+    for node, resources in spec.gres.items():
+        first = 0
+        for kind, count in gpus_in(resources):
+            files = f"{paths.devices}/[{first}-{first + count - 1}]"
+            lines.append(f"NodeName={node} Name=gpu {f'Type={kind} ' * bool(kind)}File={files}")
+            first += count
+    return "\n".join(lines) + "\n"
+
+
+def gpus_in(resources: str) -> Iterator[tuple[str, int]]:
+    """Yields the types of GPUs, empty where there are none, and how many of each there are.
+
+    >>> list(gpus_in("gpu:a100:2,gpu:v100:1")), list(gpus_in("gpu:2"))
+    ([('a100', 2), ('v100', 1)], [('', 2)])
+    """
+    for resource in resources.split(","):
+        _, *kind, count = resource.split(":")
+        yield "".join(kind), int(count)
 
 
 def slurmdbd_conf(spec: ClusterSpec, paths: ClusterPaths) -> str:

@@ -9,6 +9,7 @@ from shapleyprio.lab.testbed.configuration import (
     ClusterPaths,
     ClusterSpec,
     cgroup_conf,
+    gpus_in,
     gres_conf,
     slurm_conf,
     slurmdbd_conf,
@@ -28,7 +29,11 @@ def write_files(spec: ClusterSpec, paths: ClusterPaths) -> None:
     _write(paths.slurm_conf, slurm_conf(spec, paths).encode(), 0o644)
     _write(paths.slurmdbd_conf, slurmdbd_conf(spec, paths).encode(), 0o600)
     if spec.gres:
-        _write(paths.slurm_conf.with_name("gres.conf"), gres_conf(spec).encode(), 0o644)
+        _write(paths.slurm_conf.with_name("gres.conf"), gres_conf(spec, paths).encode(), 0o644)
+        paths.devices.mkdir(exist_ok=True)
+        most = max(sum(n for _, n in gpus_in(gpus)) for gpus in spec.gres.values())
+        for number in range(most):
+            (paths.devices / str(number)).touch()
     cgroups = cgroup_conf(slurm_release())
     _write(paths.slurm_conf.with_name("cgroup.conf"), cgroups.encode(), 0o644)
     _write(paths.steps, steps_script(program("slurmstepd")).encode(), 0o755)

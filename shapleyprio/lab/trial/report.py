@@ -96,7 +96,17 @@ def arm_result(plan: ClusterPlan, trace: Trace, *, seed: int, cores: int = 1) ->
         seed: of the workload.
         cores: that Ref may use.
     """
-    executed = executed_workload(
+    executed = executed_by(plan, trace, seed=seed)
+    policies = (REFERENCE, trace.arm.model)
+    fair, model = simulated(executed.given, seed=seed, cores=cores, policies=policies)
+    return ArmResult(
+        trace=trace, executed=executed, result=held_against(fair, executed), model=model
+    )
+
+
+def executed_by(plan: ClusterPlan, trace: Trace, *, seed: int) -> ExecutedWorkload:
+    """Returns the workload as an arm's Slurm ran it."""
+    return executed_workload(
         plan,
         trace.records,
         policy=trace.arm.name,
@@ -104,11 +114,6 @@ def arm_result(plan: ClusterPlan, trace: Trace, *, seed: int, cores: int = 1) ->
         begin=trace.begin,
         held=trace.held,
         seed=seed,
-    )
-    policies = (REFERENCE, trace.arm.model)
-    fair, model = simulated(executed.given, seed=seed, cores=cores, policies=policies)
-    return ArmResult(
-        trace=trace, executed=executed, result=held_against(fair, executed), model=model
     )
 
 

@@ -23,7 +23,7 @@ def test_the_tree_of_accounts_has_its_shares_and_limits(folder: Path) -> None:
     found = read_associations(folder / "dump")
     assert dict(found.parents) == {"science": None, "biology": None, "physics": "science"}
     assert dict(found.accounts["science"]) == {"Fairshare": "60"}
-    assert dict(found.accounts["biology"]) == {"Fairshare": "40", "GrpTRES": "cpu=6"}
+    assert dict(found.accounts["biology"]) == {"Fairshare": "40", "GrpTRES": "cpu=6,gres/gpu=2"}
     assert dict(found.accounts["physics"]) == {"Fairshare": "parent"}
     assert dict(found.users["physics", "ann"]) == {"Fairshare": "3", "MaxJobs": "4"}
     assert set(found.left_out) == {"GrpTRESMins of accounts"}
@@ -35,7 +35,7 @@ def test_qos_have_their_limits_and_what_refuses_jobs_is_left_out(folder: Path) -
         "Priority": "10",
         "GraceTime": "00:00:30",
         "UsageFactor": "0.500000",
-        "GrpTRES": "cpu=12",
+        "GrpTRES": "cpu=12,gres/gpu=1",
         "MaxJobsPerAccount": "3",
         "Flags": "NoReserve",
     }

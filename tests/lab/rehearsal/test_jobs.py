@@ -107,6 +107,33 @@ def test_memory_and_nodes_are_asked_for_where_the_log_knows_them(folder: Path) -
     assert of_the_first[5:] == ("--nodes=2-4", "--mem-per-cpu=1500M")
 
 
+def test_gpus_count_where_jobs_ask_for_them(folder: Path) -> None:
+    lines = (folder / "jobs.sacct").read_text().splitlines()
+    asked = [
+        *("ReqTRES", "cpu=4,node=1", "cpu=4,gres/gpu=1,node=1", "cpu=2,gres/gpu:a100=2,gres/gpu=2"),
+        *["cpu=2,node=1"] * 3,
+    ]
+    (folder / "jobs.sacct").write_text("\n".join(map("|".join, zip(lines, asked, strict=True))))
+    plan = jobs_in(folder).plan
+    assert [plan.options(job, TODAY)[5:] for job in (0, 1, 2)] == [
+        ("--gpus=1",), (), ("--gpus=a100:2",),
+    ]  # fmt: skip
+    spec = plan.spec(TODAY, speed=50)
+    assert spec.gres == {"b1": "gpu:2", "b2": "gpu:2"}
+    assert spec.extra["AccountingStorageTRES"] == "gres/gpu"
+    assert spec.extra["PriorityWeightTRES"] == "CPU=1000,GRES/gpu=3000"
+    assert "GrpTRES=cpu=6,gres/gpu=2" in "\n".join(plan.associations(TODAY, "root"))
+    assert "GPUs" not in plan.left_out
+
+
+def test_without_requests_gpus_do_not_count(jobs: SiteJobs) -> None:
+    assert jobs.plan.left_out["GPUs"].startswith("do not count, since no job")
+    spec = jobs.plan.spec(TODAY, speed=50)
+    assert (spec.gres, spec.extra["PriorityWeightTRES"]) == ({}, "CPU=1000")
+    assert "gpu" not in "\n".join(jobs.plan.associations(TODAY, "root"))
+    assert "gpu" not in spec.partition_options["long"].lower()
+
+
 def test_without_requests_memory_does_not_count_and_this_is_said(jobs: SiteJobs) -> None:
     assert jobs.plan.left_out["memory"] == "does not count, since the log has no column ReqTRES"
     spec = jobs.plan.spec(TODAY, speed=50)

@@ -24,6 +24,7 @@ from tests.processes import processes_mentioning
 pytestmark = pytest.mark.real_slurm
 
 BEGIN = 1767261600
+GPU = ",gres/gpu=1"
 ASKED = "billing=4,cpu=4,mem=40G,node=1"
 MINUTE = 60
 
@@ -45,7 +46,7 @@ JOBS = (
     *(line(n, "physics|ben", "high", 6 * MINUTE, 15 * MINUTE, 600, 4) for n in range(21, 23)),
     # 60 GB for each of 8 processors are more than the site has today
     line(41, "physics|ben", "low", 8 * MINUTE, 9 * MINUTE, 60, 8).replace("40G", "480G"),
-    *(line(n, "biology|eve", "low", 7 * MINUTE, 12 * MINUTE, 600, 4) for n in range(31, 33)),
+    *(line(n, "biology|eve", "low", 7 * MINUTE, 12 * MINUTE, 600, 4) + GPU for n in range(31, 33)),
 )
 
 

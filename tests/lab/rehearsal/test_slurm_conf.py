@@ -30,7 +30,7 @@ def test_what_orders_jobs_is_taken_over_from_the_file_and_what_it_includes(conf:
     assert settings["PriorityWeightFairshare"] == "50000"
     assert settings["PriorityWeightAge"] == "1000"
     assert settings["PriorityWeightQOS"] == "2000"
-    assert settings["PriorityWeightTRES"] == "CPU=1000"
+    assert settings["PriorityWeightTRES"] == "CPU=1000,GRES/gpu=3000"
     assert settings["SelectType"] == "select/cons_tres"
     assert settings["PreemptMode"] == "REQUEUE"
     assert "ClusterName" not in settings
@@ -51,13 +51,26 @@ def test_nodes_have_their_shape_and_partitions_their_nodes(conf: SiteConf) -> No
         "OverSubscribe": "NO",
         "DefMemPerCPU": "2048",
     }
-    assert conf.partitions["long"].options["TRESBillingWeights"] == "CPU=1.0,Mem=0.25G"
+    assert conf.partitions["long"].options["TRESBillingWeights"] == "CPU=1.0,Mem=0.25G,GRES/gpu=8"
 
 
 def test_what_is_left_out_and_might_matter_is_listed_with_its_effect(conf: SiteConf) -> None:
     left = conf.left_out
-    assert set(left) == {"GresTypes", "Gres", "TopologyPlugin", "PreemptMode", "State=drain"}
+    assert set(left) == {"TopologyPlugin", "PreemptMode", "State=drain"}
     assert left["TopologyPlugin"] == "jobs on several nodes may span more switches"
+
+
+def test_gpus_are_taken_over_with_their_types_and_nothing_else_of_gres(tmp_path: Path) -> None:
+    conf = conf_of(
+        tmp_path,
+        "AccountingStorageTRES=gres/gpu,GRES/gpu:a100,license/x\n"
+        "NodeName=n1 CPUs=4 Gres=gpu:a100:2(S:0-1),gpu:v100:1,bandwidth:lustre:4G\n"
+        "NodeName=n2 CPUs=4 Gres=gpu\nPartitionName=p Nodes=ALL\n",
+    )
+    assert [node.gpus for node in conf.nodes.values()] == ["gpu:a100:2,gpu:v100:1", "gpu:1"]
+    assert conf.accounted == {"gres/gpu", "gres/gpu:a100"}
+    effect = "generic resources other than GPUs do not count"
+    assert conf.left_out == {"Gres=bandwidth:lustre:4G": effect}
 
 
 def test_a_key_that_nobody_knows_is_listed(tmp_path: Path) -> None:
@@ -105,6 +118,7 @@ WRONG = {
     "a large product": (
         "NodeName=n1 Sockets=4096 CoresPerSocket=4096\n" + SMALL, ":1: CPUs: 16,777,216 are more"
     ),
+    "more GPUs than a node has": ("NodeName=n1 CPUs=1 Gres=gpu:65\n", ":1: Gres: '65' is not a"),
     "no host list": ("NodeName=n[1-\n", ":1: NodeName: 'n[1-' is not a list of hosts"),
     "too many hosts": ("NodeName=n[1-999999999] CPUs=1\n", ":1: NodeName: "),
     "too many nodes": ("NodeName=n[1-1001] CPUs=1\n", ":1: NodeName: these are more than 1,000"),
