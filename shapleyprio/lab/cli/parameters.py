@@ -109,6 +109,7 @@ class RehearseParameters:
         days: for how long.
         warm_up: seconds before that.
         arms: names, in the order given; empty for the usual ones.
+        repeat: how often to run each arm.
         changes: settings of further arms, each as it was written.
         speed: cluster seconds per real second.
         side_by_side: how many arms run at once.
@@ -128,6 +129,7 @@ class RehearseParameters:
     warm_up: int
     arms: tuple[str, ...]
     changes: tuple[str, ...]
+    repeat: int
     speed: int
     side_by_side: int
     keep: Path | None

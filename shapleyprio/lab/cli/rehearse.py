@@ -90,6 +90,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="Run today's configuration with another setting of slurm.conf, too; several with blanks "
     "between them. Give it several times for several arms.",
 )
+@count_option("--repeat", default=1, help="How often to run each arm.")
 @speed_option()
 @count_option("--side-by-side", default=1, help="How many arms to run at once.")
 @keep_option("arms")

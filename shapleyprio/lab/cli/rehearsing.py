@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -32,7 +32,7 @@ from shapleyprio.lab.rehearsal.jobs import Days, SiteJobs, last_days, site_jobs
 from shapleyprio.lab.rehearsal.keeping import checksum
 from shapleyprio.lab.rehearsal.page import rehearsal_page
 from shapleyprio.lab.rehearsal.report import answer_as_json, write_waits
-from shapleyprio.lab.rehearsal.running import Kept, kept_traces, run_arms
+from shapleyprio.lab.rehearsal.running import Kept, kept_traces, named_runs, run_arms
 from shapleyprio.lab.rehearsal.site import read_site
 from shapleyprio.lab.testbed.directories import state_directory
 from shapleyprio.lab.trial.running import Conditions, Trace
@@ -53,13 +53,13 @@ class Prepared:
     Attributes:
         days: to rehearse.
         jobs: of these days.
-        arms: to run.
+        runs: name -> arm, each as often as it is to be run.
         kept: where they are kept; None for nowhere.
     """
 
     days: Days
     jobs: SiteJobs
-    arms: Sequence[SiteArm]
+    runs: Mapping[str, SiteArm]
     kept: Kept | None
 
 
@@ -72,15 +72,17 @@ def rehearse(parameters: RehearseParameters) -> None:
         AccountingError: they were, but their numbers are doubtful.
     """
     prepared = prepare(parameters)
-    traces = kept_traces(prepared.arms, prepared.kept)
-    missing = [arm for arm in prepared.arms if arm.name not in traces]
+    traces = kept_traces(prepared.runs, prepared.kept)
+    missing = {name: arm for name, arm in prepared.runs.items() if name not in traces}
     announce(prepared, missing)
     if missing:
         install()
         traces |= _run(parameters, prepared, missing)
-    in_order = [traces[arm.name] for arm in prepared.arms]
+    by_arm: dict[str, list[Trace]] = {}
+    for name, arm in prepared.runs.items():
+        by_arm.setdefault(arm.name, []).append(traces[name])
     cores = len(os.sched_getaffinity(0))
-    answer = answer_of(prepared.jobs, in_order, seed=SEED, cores=cores)
+    answer = answer_of(prepared.jobs, list(by_arm.values()), seed=SEED, cores=cores)
     _write_and_show(parameters, prepared, answer)
     if faults := [fault for run in answer.runs for fault in run.faults]:
         raise AccountingError("\n".join(faults))
@@ -111,7 +113,12 @@ def prepare(parameters: RehearseParameters) -> Prepared:
         warm_up=parameters.warm_up,
     )
     jobs = site_jobs(log, site, parameters.organizations, days)
-    return Prepared(days=days, jobs=jobs, arms=arms, kept=_kept(parameters, days))
+    return Prepared(
+        days=days,
+        jobs=jobs,
+        runs=named_runs(arms, parameters.repeat),
+        kept=_kept(parameters, days),
+    )
 
 
 def _kept(parameters: RehearseParameters, days: Days) -> Kept | None:
@@ -129,7 +136,7 @@ def _kept(parameters: RehearseParameters, days: Days) -> Kept | None:
     return Kept(results=results, inputs=inputs)
 
 
-def announce(prepared: Prepared, missing: Sequence[SiteArm]) -> None:
+def announce(prepared: Prepared, missing: Collection[str]) -> None:
     """Says on standard error what is rehearsed, and what is not taken over."""
     days, plan = prepared.days, prepared.jobs.plan
     nodes = plan.site.conf.nodes.values()
@@ -144,8 +151,7 @@ def announce(prepared: Prepared, missing: Sequence[SiteArm]) -> None:
     if other := prepared.jobs.other_partition:
         default = plan.site.conf.default
         lines.append(f"{whole(other)} jobs of partitions that are gone run in {default}")
-    done = {arm.name for arm in prepared.arms} - {arm.name for arm in missing}
-    if done:
+    if done := prepared.runs.keys() - set(missing):
         lines.append(f"kept: {', '.join(sorted(done))}")
     for line in lines:
         click.echo(f"shapleyprio: {line}", err=True)
@@ -159,7 +165,7 @@ def grouped(left_out: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _run(
-    parameters: RehearseParameters, prepared: Prepared, missing: Sequence[SiteArm]
+    parameters: RehearseParameters, prepared: Prepared, missing: Mapping[str, SiteArm]
 ) -> dict[str, Trace]:
     service = ServiceSection()
     conditions = Conditions(
@@ -212,7 +218,7 @@ def runs_table(answer: Answer) -> FittingTable:
     rows = [
         (
             title_of(run.name),
-            duration(float(run.waits.mean())),
+            _mean(float(run.waits.mean()), [float(one.mean()) for one in run.each]),
             "" if run.result.unfairness is None else duration(float(run.result.unfairness)),
             out_of_turn(run.result),
             percent(run.result.measures.utilization),
@@ -221,6 +227,12 @@ def runs_table(answer: Answer) -> FittingTable:
         for run in answer.runs
     ]
     return table_of((*headings, *late), rows)
+
+
+def _mean(mean: float, each: Sequence[float]) -> str:
+    """Returns a mean wait, and the least and the most of several runs."""
+    spread = f" [{duration(min(each))} to {duration(max(each))}]" if len(each) > 1 else ""
+    return f"{duration(mean)}{spread}"
 
 
 def _late(run: RehearsedRun) -> tuple[str, ...]:
@@ -233,7 +245,7 @@ def _late(run: RehearsedRun) -> tuple[str, ...]:
 def waits_table(answer: Answer, group: str) -> FittingTable:
     """Makes a line for each group of a kind with the mean wait in each run."""
     rows = [
-        (row.name, whole(row.jobs), *map(duration, row.means))
+        (row.name, whole(row.jobs), *map(_mean, row.means, row.each))
         for row in (*answer.rows(group), answer.all_jobs)
     ]
     return table_of((group, "jobs", *(title_of(run.name) for run in answer.runs)), rows)

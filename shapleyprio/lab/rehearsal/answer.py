@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.lab.rehearsal.arms import TODAY
-from shapleyprio.lab.rehearsal.delays import Delays, delays_of
+from shapleyprio.lab.rehearsal.delays import Delays, delays_of, worst
 from shapleyprio.lab.rehearsal.jobs import SiteJobs
 from shapleyprio.lab.trial.report import executed_by, faults_of, held_against, simulated
 from shapleyprio.lab.trial.running import Trace
@@ -27,23 +27,31 @@ LARGEST = "256 or more"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsedRun:
-    """What happened, or an arm.
+    """What happened, or an arm, which may have been run several times.
 
     Attributes:
         name: of the arm, or `RECORDED`.
-        waits: float64[counted jobs], seconds from release to start; so far if it has not started.
-        result: of its schedule, held against Ref's if there are few enough organizations.
-        delays: by how much the clock was too fast; None for what happened.
-        trace: of the arm; None likewise.
+        each: of each time, float64[counted jobs]: seconds from release to start; so far if it has
+            not started.
+        result: of its schedule, held against Ref's if there are few enough organizations; of the
+            first time.
+        delays: by how much the clock was too fast, the worst time; None for what happened.
+        trace: of the arm, the first time; None likewise.
         faults: what makes its numbers doubtful, in words.
     """
 
     name: str
-    waits: NDArray[np.float64]
+    each: Sequence[NDArray[np.float64]]
     result: Result
     delays: Delays | None = None
     trace: Trace | None = None
     faults: Sequence[str] = ()
+
+    @property
+    def waits(self) -> NDArray[np.float64]:
+        """How long each job that counts waited on average."""
+        mean: NDArray[np.float64] = np.mean(self.each, axis=0)
+        return mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +62,13 @@ class WaitRow:
         name: of the group.
         jobs: how many it has.
         means: seconds, in each run.
+        each: the means of each time, likewise.
     """
 
     name: str
     jobs: int
     means: Sequence[float]
+    each: Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +100,7 @@ class Answer:
             name=name,
             jobs=int(chosen.sum()),
             means=[float(run.waits[chosen].mean()) for run in self.runs],
+            each=[[float(one[chosen].mean()) for one in run.each] for run in self.runs],
         )
 
     @property
@@ -100,8 +111,16 @@ class Answer:
         return None if TODAY not in means or not happened else means[TODAY] / happened - 1
 
 
-def answer_of(jobs: SiteJobs, traces: Sequence[Trace], *, seed: int, cores: int) -> Answer:
+def answer_of(
+    jobs: SiteJobs, traces: Sequence[Sequence[Trace]], *, seed: int, cores: int
+) -> Answer:
     """Measures what happened and the arms.
+
+    Args:
+        jobs: that were rehearsed.
+        traces: of each arm, each time that it was run.
+        seed: of the fair schedule.
+        cores: to compute it on.
 
     Raises:
         ReplayError: the fair schedule cannot be computed exactly.
@@ -114,9 +133,24 @@ def answer_of(jobs: SiteJobs, traces: Sequence[Trace], *, seed: int, cores: int)
         fair, result = results_of(workload, happened)
     else:
         (result,) = results_of(workload, happened)
-    recorded = RehearsedRun(name=RECORDED, waits=waits_of(jobs, jobs.started), result=result)
-    arms = [_arm(jobs, trace, seed=seed, cores=cores, fair=fair is not None) for trace in traces]
+    recorded = RehearsedRun(name=RECORDED, each=[waits_of(jobs, jobs.started)], result=result)
+    arms = [
+        _together(
+            [_arm(jobs, trace, seed=seed, cores=cores, fair=fair is not None) for trace in times]
+        )
+        for times in traces
+    ]
     return Answer(jobs=jobs, fair=fair, runs=[recorded, *arms])
+
+
+def _together(times: Sequence[RehearsedRun]) -> RehearsedRun:
+    """Returns an arm of all times that it was run."""
+    return replace(
+        times[0],
+        each=[wait for run in times for wait in run.each],
+        delays=worst([run.delays for run in times if run.delays is not None]),
+        faults=[fault for run in times for fault in run.faults],
+    )
 
 
 def _arm(jobs: SiteJobs, trace: Trace, *, seed: int, cores: int, fair: bool) -> RehearsedRun:
@@ -130,7 +164,7 @@ def _arm(jobs: SiteJobs, trace: Trace, *, seed: int, cores: int, fair: bool) -> 
     late = [f"{trace.arm.name}: the clock was too fast for this machine"] * delays.doubtful
     return RehearsedRun(
         name=trace.arm.name,
-        waits=waits_of(jobs, executed.started),
+        each=[waits_of(jobs, executed.started)],
         result=result,
         delays=delays,
         trace=trace,

@@ -43,6 +43,16 @@ class Delays:
         return max(self.submission, self.start, self.length) > DOUBTFUL_SECONDS
 
 
+def worst(delays: Sequence[Delays]) -> Delays:
+    """Returns the longest delays of several runs."""
+    return Delays(
+        submission=max(one.submission for one in delays),
+        start=max(one.start for one in delays),
+        prompt=max(one.prompt for one in delays),
+        length=max(one.length for one in delays),
+    )
+
+
 def delays_of(jobs: SiteJobs, trace: Trace, executed: ExecutedWorkload) -> Delays:
     """Measures the delays of those jobs of an arm that count."""
     plan, counted = jobs.plan, jobs.counted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -96,11 +97,23 @@ def caveats(answer: Answer) -> tuple[str, ...]:
     doubts = [f"Doubtful: {fault}." for run in answer.runs for fault in run.faults]
     return (
         known,
-        "One run of each arm: small groups of jobs differ from run to run.",
+        _chance(answer),
         "The fair schedule is a simulation, which knows of no partitions, limits and memory.",
         "What was not taken over of the configuration is listed at the end.",
         *doubts,
     )
+
+
+def _chance(answer: Answer) -> str:
+    """Returns how much is chance."""
+    spreads = [
+        f"{title_of(run.name)} {duration(min(each))} to {duration(max(each))}"
+        for run, each in zip(answer.runs, answer.all_jobs.each, strict=True)
+        if len(each) > 1
+    ]
+    if not spreads:
+        return "One run of each arm: small groups of jobs differ from run to run."
+    return f"Mean waits from run to run: {', '.join(spreads)}; small groups differ more."
 
 
 def waits(answer: Answer) -> Section:
@@ -142,17 +155,25 @@ def _percentiles(run: RehearsedRun) -> list[float]:
 def groups(answer: Answer) -> Section:
     """Shows the mean waits of groups of jobs."""
     rows: list[list[Cell]] = [
-        [group, row.name, row.jobs, *(round(mean / HOUR, 3) for mean in row.means)]
+        [group, row.name, row.jobs, *map(_hours, row.means, row.each)]
         for group in GROUPS
         for row in answer.rows(group)
     ]
     names = (f"{title_of(run.name)}, h" for run in answer.runs)
     return Section(
         title="Who waited how long?",
-        note="Mean waits by organization, partition, size of the job and account.",
+        note="Mean waits by organization, partition, size of the job and account; in brackets the "
+        "least and the most of several runs.",
         chart=None,
         table=Table(headings=("by", "", "jobs", *names), rows=rows),
     )
+
+
+def _hours(mean: float, each: Sequence[float]) -> Cell:
+    """Returns hours, with the least and the most of several runs."""
+    if len(each) == 1:
+        return round(mean / HOUR, 3)
+    return f"{mean / HOUR:.3f} [{min(each) / HOUR:.3f} to {max(each) / HOUR:.3f}]"
 
 
 def clock(answer: Answer) -> Section:

@@ -69,14 +69,20 @@ def _run_as_json(answer: Answer, run: RehearsedRun) -> dict[str, Any]:
 
 
 def _row_as_json(answer: Answer, row: WaitRow) -> dict[str, Any]:
-    means = zip((run.name for run in answer.runs), row.means, strict=True)
-    return {"name": row.name, "jobs": row.jobs, "mean_wait": dict(means)}
+    names = [run.name for run in answer.runs]
+    return {
+        "name": row.name,
+        "jobs": row.jobs,
+        "mean_wait": dict(zip(names, row.means, strict=True)),
+        "each": dict(zip(names, row.each, strict=True)),
+    }
 
 
 def write_waits(file: TextIO, answer: Answer) -> None:
-    """Writes a row for each job that counts: what it is, its release, and its wait in each run.
+    """Writes a row for each job that counts: what it is, its release, and its wait in each arm.
 
-    Seconds; the release since the epoch. A job that has not started has its wait so far.
+    Seconds; the release since the epoch. A job that has not started has its wait so far, and of
+    several runs of an arm the mean counts.
     """
     jobs = answer.jobs
     workload = jobs.plan.workload

@@ -26,42 +26,51 @@ class Kept:
     results: KeptResults
     inputs: Mapping[str, Any]
 
-    def trace(self, arm: SiteArm) -> Trace | None:
-        """Returns what was seen of an arm; None if it has not come to its end.
+    def trace(self, name: str, arm: SiteArm) -> Trace | None:
+        """Returns what was seen of a run of an arm; None if it has not come to its end.
 
         Raises:
             OutputError: something else is kept under its name.
         """
-        kept = self.results.of(arm.name, self._asked(arm))
-        file = f"{self.results.directory / arm.name}.json"
+        kept = self.results.of(name, self._asked(arm))
+        file = f"{self.results.directory / name}.json"
         return None if kept is None else trace_of_json(arm, kept, file)
 
-    def keep(self, arm: SiteArm, trace: Trace) -> None:
-        """Keeps what was seen of an arm.
+    def keep(self, name: str, trace: Trace, arm: SiteArm) -> None:
+        """Keeps what was seen of a run of an arm.
 
         Raises:
             OutputError: it cannot be written.
         """
-        self.results.keep(arm.name, self._asked(arm), trace_as_json(trace))
+        self.results.keep(name, self._asked(arm), trace_as_json(trace))
 
     def _asked(self, arm: SiteArm) -> dict[str, Any]:
         return {**self.inputs, "settings": dict(arm.settings)}
 
 
-def kept_traces(arms: Sequence[SiteArm], kept: Kept | None) -> dict[str, Trace]:
-    """Returns what is kept: name of an arm -> what was seen of it.
+def named_runs(arms: Sequence[SiteArm], repeat: int) -> dict[str, SiteArm]:
+    """Returns the name of each run of arms -> its arm; all arms are run once, then again."""
+    return {
+        arm.name if number == 1 else f"{arm.name}.{number}": arm
+        for number in range(1, repeat + 1)
+        for arm in arms
+    }
+
+
+def kept_traces(runs: Mapping[str, SiteArm], kept: Kept | None) -> dict[str, Trace]:
+    """Returns what is kept: name of a run -> what was seen of it.
 
     Raises:
-        OutputError: something else is kept under an arm's name.
+        OutputError: something else is kept under a run's name.
     """
     if kept is None:
         return {}
-    found = {arm.name: kept.trace(arm) for arm in arms}
+    found = {name: kept.trace(name, arm) for name, arm in runs.items()}
     return {name: trace for name, trace in found.items() if trace is not None}
 
 
 def run_arms(
-    arms: Sequence[SiteArm],
+    runs: Mapping[str, SiteArm],
     conditions: Conditions,
     *,
     directory: Path,
@@ -72,7 +81,7 @@ def run_arms(
     """Runs arms, and keeps each one as soon as it has come to its end.
 
     Args:
-        arms: in the order in which they begin.
+        runs: name -> arm, in the order in which they begin.
         conditions: what they have in common.
         directory: for the state of their clusters.
         at_once: how many run beside each other at most.
@@ -80,22 +89,21 @@ def run_arms(
         watch: called now and then.
 
     Returns:
-        name of an arm -> what was seen of it.
+        name of a run -> what was seen of it.
 
     Raises:
         TrialError: an arm could not be run; those that came to their end are kept.
         OutputError: an arm cannot be kept.
     """
     traces: dict[str, Trace] = {}
-    by_name = {arm.name: arm for arm in arms}
 
     def finished(run: ArmRun, trace: Trace) -> None:
         traces[run.name] = trace
         if kept is not None:
-            kept.keep(by_name[run.name], trace)
+            kept.keep(run.name, trace, runs[run.name])
 
     run_side_by_side(
-        [ArmRun(name=arm.name, arm=arm, conditions=conditions) for arm in arms],
+        [ArmRun(name=name, arm=arm, conditions=conditions) for name, arm in runs.items()],
         directory=directory,
         at_once=at_once,
         watch=watch,

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from shapleyprio.common.errors import OutputError
 from shapleyprio.fairness.runs import JobRecord, RunKey
@@ -16,7 +17,7 @@ from shapleyprio.lab.rehearsal.answer import Answer, answer_of
 from shapleyprio.lab.rehearsal.arms import ARMS, changed
 from shapleyprio.lab.rehearsal.jobs import Days, SiteJobs
 from shapleyprio.lab.rehearsal.report import answer_as_json, write_waits
-from shapleyprio.lab.rehearsal.running import Kept, kept_traces
+from shapleyprio.lab.rehearsal.running import Kept, kept_traces, named_runs
 from shapleyprio.lab.trial.running import Trace
 from shapleyprio.lab.trial.steering import CycleCounts
 from tests.lab.rehearsal.test_jobs import ELEVEN, TEN, folder, jobs
@@ -73,7 +74,7 @@ def trace(*, late: int = 0, name: str = "today") -> Trace:
 
 @pytest.fixture
 def answer(jobs: SiteJobs) -> Answer:
-    return answer_of(jobs, [trace()], seed=0, cores=1)
+    return answer_of(jobs, [[trace()]], seed=0, cores=1)
 
 
 def test_waits_of_jobs_that_count_stand_beside_what_happened(answer: Answer) -> None:
@@ -110,8 +111,26 @@ def test_delays_are_measured_and_make_an_arm_doubtful(jobs: SiteJobs, answer: An
     assert delays is not None
     assert (delays.submission, delays.start, delays.prompt, delays.length) == (0, 3, 1, 2)
     assert answer.runs[1].faults == []
-    late = answer_of(jobs, [trace(late=16)], seed=0, cores=1).runs[1]
+    late = answer_of(jobs, [[trace(late=16)]], seed=0, cores=1).runs[1]
     assert late.faults == ["today: the clock was too fast for this machine"]
+
+
+def test_several_runs_of_an_arm_are_averaged_and_their_spread_is_shown(jobs: SiteJobs) -> None:
+    from shapleyprio.lab.cli.rehearsing import waits_table
+    from shapleyprio.lab.rehearsal.page import caveats
+
+    answer = answer_of(jobs, [[trace(), trace(late=10)]], seed=0, cores=1)
+    (today,) = answer.runs[1:]
+    assert [each.tolist() for each in today.each] == [[3, 2700], [13, 2700]]
+    assert today.waits.tolist() == [8, 2700]
+    assert answer.all_jobs.each[1] == [1351.5, 1356.5]
+    assert today.delays is not None
+    assert (today.delays.submission, today.delays.prompt) == (10, 1)
+    assert "Mean waits from run to run: today 23 min to 23 min" in caveats(answer)[1]
+    console = Console(width=200, file=io.StringIO())
+    console.print(waits_table(answer, "partition"))
+    assert isinstance(console.file, io.StringIO)
+    assert "8 s [3 s to 13 s]" in console.file.getvalue()
 
 
 def test_what_is_kept_of_an_arm_is_what_was_seen(jobs: SiteJobs, tmp_path: Path) -> None:
@@ -123,13 +142,13 @@ def test_what_is_kept_of_an_arm_is_what_was_seen(jobs: SiteJobs, tmp_path: Path)
         **{name: getattr(seen, name) for name in Trace.__slots__ if name != "cycles"},
         cycles=CycleCounts(outcomes={"ok": 3}, fallen_back=0, written=2),
     )
-    kept.keep(steered, seen)
-    found = kept_traces([today, steered], kept)
+    kept.keep("directcontr", seen, steered)
+    found = kept_traces(named_runs([today, steered], 2), kept)
     assert set(found) == {"directcontr"}
     again = found["directcontr"]
     assert (
-        answer_of(jobs, [again], seed=0, cores=1).all_jobs
-        == answer_of(jobs, [seen], seed=0, cores=1).all_jobs
+        answer_of(jobs, [[again]], seed=0, cores=1).all_jobs
+        == answer_of(jobs, [[seen]], seed=0, cores=1).all_jobs
     )
     assert (again.records, again.held, again.cycles) == (seen.records, seen.held, seen.cycles)
 
@@ -137,17 +156,17 @@ def test_what_is_kept_of_an_arm_is_what_was_seen(jobs: SiteJobs, tmp_path: Path)
 def test_an_arm_of_other_inputs_or_a_broken_file_is_not_taken(tmp_path: Path) -> None:
     results = KeptResults(tmp_path / "kept", asked_as="rehearsal")
     results.make()
-    Kept(results=results, inputs={"speed": 50}).keep(ARMS["today"], trace())
+    Kept(results=results, inputs={"speed": 50}).keep("today", trace(), ARMS["today"])
     with pytest.raises(OutputError, match="other parameters"):
-        kept_traces([ARMS["today"]], Kept(results=results, inputs={"speed": 60}))
+        kept_traces(named_runs([ARMS["today"]], 1), Kept(results=results, inputs={"speed": 60}))
     other = changed(1, "PriorityWeightAge=1")
-    Kept(results=results, inputs={}).keep(other, trace())
+    Kept(results=results, inputs={}).keep(other.name, trace(), other)
     with pytest.raises(OutputError, match="other parameters"):
-        Kept(results=results, inputs={}).trace(changed(1, "PriorityWeightAge=2"))
+        Kept(results=results, inputs={}).trace("today-1", changed(1, "PriorityWeightAge=2"))
     file = results.directory / "today.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "records": [[1]]}))
     with pytest.raises(OutputError, match="is no arm that was kept"):
-        kept_traces([ARMS["today"]], Kept(results=results, inputs={"speed": 50}))
+        kept_traces(named_runs([ARMS["today"]], 1), Kept(results=results, inputs={"speed": 50}))
 
 
 def test_machines_get_everything_and_a_row_for_each_job(answer: Answer) -> None:
@@ -158,6 +177,7 @@ def test_machines_get_everything_and_a_row_for_each_job(answer: Answer) -> None:
         "name": "1 processor",
         "jobs": 1,
         "mean_wait": {"recorded": 2700, "today": 2700},
+        "each": {"recorded": [2700], "today": [2700]},
     }
     assert report["site"]["left_out"]["TopologyPlugin"]
     file = io.StringIO()
