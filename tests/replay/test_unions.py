@@ -17,20 +17,11 @@ from shapleyprio.replay.workloads.workload import Workload
 from tests.replay import literal, literal_unions
 from tests.replay.certificate import KEYS, certify, processors_started, rows
 from tests.replay.literal import CoalitionSchedule
-from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
+from tests.replay.strategies import Job, workload_of_jobs, workloads
 from tests.replay.test_policies import BUSY, RIGID
 from tests.replay.test_ref import blocks_of
-from tests.replay.test_turns import grand, scheduled, turns, value_at
+from tests.replay.test_turns import CUT, WHOLE, grand, scheduled, turns, value_at
 
-HORIZON = st.none() | HORIZONS
-CUT = workloads(horizons=HORIZON)
-WHOLE = workloads(
-    widths=st.integers(1, 5),
-    owned=st.integers(1, 3),
-    wide="rigid",
-    backfills=st.sampled_from(["none", "easy"]),
-    horizons=HORIZON,
-)
 FIVE = workloads(organizations=st.just(5), lengths=st.integers(10, 25), jobs=18)
 
 

@@ -14,6 +14,7 @@ from shapleyprio.config.membership import (
     configured_membership,
     host_list_of,
 )
+from shapleyprio.config.organization import parents_of
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.checking.check_addresses import check_addresses
 from shapleyprio.daemon.checking.check_guarantees import check_guarantees
@@ -270,9 +271,12 @@ def _left_out_partitions(config: Config) -> Iterator[Finding]:
 def _organizations(
     config: Config, members: Membership, owners: Collection[str]
 ) -> Iterator[Finding]:
+    parents = parents_of(config.organizations)
+    heads_that_own = {parents.get(owner, owner) for owner in owners}
     for organization in config.organizations:
-        subject = f"organization {organization.name}"
-        if organization.name not in {*owners, *members.accounts.values()}:
+        subject, name = f"organization {organization.name}", organization.name
+        is_parent = name in parents.values()
+        if not is_parent and name not in {*owners, *members.accounts.values()}:
             yield Finding(
                 Severity.WARNING,
                 subject,
@@ -281,14 +285,14 @@ def _organizations(
                 "`shapleyprio ownership recount --since DATE` then counts the past for it",
             )
             continue
-        if organization.name not in owners:
+        if parents.get(name, name) not in heads_that_own:
             yield Finding(
                 Severity.WARNING,
                 subject,
                 "owns no node of the cluster: it contributes nothing and comes last",
                 "list its `nodes` or `partitions`, unless this is meant",
             )
-        if not organization.accounts:
+        if not organization.accounts and not is_parent:
             yield Finding(
                 Severity.NOTICE,
                 subject,

@@ -128,6 +128,19 @@ def test_organizations_that_only_lend_or_only_borrow_are_reported() -> None:
     assert findings["organization biology"].severity is Severity.WARNING
 
 
+def test_a_department_shares_its_facultys_nodes_and_a_faculty_may_have_no_accounts() -> None:
+    science = {"name": "science", "partitions": ["pa"]}
+    physics = {"name": "physics", "accounts": ["physics"], "parent": "science"}
+    assert (
+        not {"organization science", "organization physics"}
+        & found(config(science, physics, BIOLOGY)).keys()
+    )
+    only_named = {"name": "science"}
+    findings = found(config(only_named, physics, BIOLOGY))
+    assert "contributes nothing" in findings["organization physics"].message
+    assert "organization science" in findings
+
+
 def test_another_cluster_is_an_error() -> None:
     finding = found(config(slurm={"cluster": "c2"}))["slurm.cluster"]
     assert finding.severity is Severity.ERROR

@@ -32,7 +32,8 @@ from tests.replay.certificate import processors_started
 from tests.replay.coalitions.games import games, growing_games, kept_whole, literal_decided_values
 from tests.replay.coalitions.test_estimate import contended_game
 from tests.replay.literal_unions import orderings_of
-from tests.replay.test_unions import CUT, WHOLE, numbered, united
+from tests.replay.test_turns import CUT, WHOLE
+from tests.replay.test_unions import numbered, united
 
 EIGHT = (0, 0, 0, 1, 1, 1, 2, 2)
 SMALL = games(organizations=3, jobs=8).map(lambda game: [game])
