@@ -20,6 +20,7 @@ from shapleyprio.cli.options.types import INSTANT
 from shapleyprio.common.errors import OutputError
 from shapleyprio.common.wording import dates, listed, whole
 from shapleyprio.config import Config, connect
+from shapleyprio.config.organization import parents_of
 from shapleyprio.daemon.ledgers import cluster_of, stored_ledgers
 from shapleyprio.daemon.steering.afresh import accounted_afresh
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer, key_in
@@ -103,8 +104,10 @@ def command(
     config = load(config_path)
     anonymizer = Anonymizer(key_in(key_file), shift=shift_time) if anonymize else None
     names = [organization.name for organization in config.organizations]
+    parents = parents_of(config.organizations)
     with termination_unwinds(), _ledgers(config, since, live=live) as ledgers:
-        written = export(file, ledgers, names, ExportSpan(since, until), anonymizer)
+        span = ExportSpan(since, until)
+        written = export(file, ledgers, names, span, anonymizer, parents=parents)
     click.echo(f"{file}: {_summary(written)}")
     if anonymizer is not None:
         kept = f"the key is in {key_file}: keep it secret" if key_file else "the key was not kept"

@@ -151,15 +151,18 @@ def test_the_clusters_of_a_pool_are_one_game_in_an_export_as_well(
     file = tmp_path / "pool"
     hidden = Anonymizer(b"k" * 16)
     ledgers = [store.cluster(name) for name in clusters]
-    made = export(file, ledgers, ["physics", "biology"], ExportSpan(), hidden)
+    parents = {"physics": "biology"}
+    made = export(file, ledgers, ["physics", "biology"], ExportSpan(), hidden, parents=parents)
     assert made.games == [hidden.name("ledger", NAME)]
     with Store.open(read_export(str(file)).url) as copy:
         known, found = known_span(store, NAME), known_span(copy, hidden.name("ledger", NAME))
     assert (found.begin, found.end, len(found.ledgers)) == (known.begin, known.end, 2)
     renamed = [hidden.name("ledger", name) for name in clusters]
     log = read_log(str(file), clusters=renamed)
-    consortium = consortium_named(log, log.organizations)
+    consortium = consortium_named(log, log.organizations, log.parents)
     assert consortium.owned.tolist() == [2, 2]  # a processor at each cluster
+    physics, biology = (hidden.name("organization", name) for name in ("physics", "biology"))
+    assert consortium.parents == {physics: biology}
     assert {one.cluster: len(one.job) for one in log.clusters} == dict(
         zip(renamed, (5, 3), strict=True)
     )

@@ -180,7 +180,7 @@ def consortium_for(parameters: WorkloadParameters, log: Log) -> Consortium:
     if parameters.organizations:
         return consortium_of_files(parameters.organizations, log)
     if parameters.deal_users is None:
-        return consortium_named(log, log.organizations)
+        return consortium_named(log, log.organizations, log.parents)
     dealt = deal(
         log,
         parameters.deal_users,

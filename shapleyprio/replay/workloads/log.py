@@ -82,6 +82,7 @@ class Log:
         owned: organization -> processors that it brought when last seen, where the log knows.
         organizations: of its consortium, in the order by which ties are broken; empty where the log
             does not say.
+        parents: organization -> its parent, where the log says.
         layout: nodes and accounts of its cluster, as far as they are known beside the jobs.
         epoch: seconds since 1970 of the log's second 0; None where the log does not say, so that
             its times have no dates.
@@ -108,6 +109,7 @@ class Log:
     system_processors: int | None = None
     owned: Mapping[str, int] = field(default_factory=dict)
     organizations: tuple[str, ...] = ()
+    parents: Mapping[str, str] = field(default_factory=dict)
     layout: LogLayout = field(default_factory=LogLayout)
     epoch: int | None = None
     window: tuple[int, int] | None = None

@@ -120,6 +120,7 @@ def read_exported(
         format="export",
         clusters=parts,
         organizations=found.manifest.organizations,
+        parents=found.manifest.parents,
         system_processors=sum((log.owned or _owned(log.clusters)).values()) or None,
     )
 

@@ -302,6 +302,7 @@ class Manifest(ExportRecord):
         since, until: what was executed from then on and before is to be replayed, unless something
             else is asked for; None for no bound.
         organizations: in the order of the configuration, by which ties are broken.
+        parents: organization -> its parent, of those that have one.
         ledgers: what is in it.
         anonymized: whether names were replaced.
         shifted: whether times were moved by whole weeks.
@@ -314,6 +315,7 @@ class Manifest(ExportRecord):
     since: Second | None
     until: Second | None
     organizations: Annotated[tuple[Configured, ...], Field(min_length=1)]
+    parents: dict[Configured, Configured] = Field(default_factory=dict)
     ledgers: Annotated[tuple[ExportedLedger, ...], Field(min_length=1, max_length=1000)]
     anonymized: bool
     shifted: bool

@@ -28,6 +28,8 @@ def export(
     organizations: Sequence[str],
     span: ExportSpan,
     anonymizer: Anonymizer | None = None,
+    *,
+    parents: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Writes what a store holds of some ledgers, and returns the manifest's contents.
 
@@ -39,6 +41,7 @@ def export(
         organizations: in the order of the configuration.
         span: what of the past.
         anonymizer: replaces names; None to keep them.
+        parents: organization -> its parent, of those that have one; None if none has.
 
     Raises:
         ReplayError: there is nothing to export.
@@ -66,6 +69,7 @@ def export(
             since=span.since,
             until=span.until,
             organizations=tuple(organizations),
+            parents=dict(parents or {}),
             ledgers=tuple(known),
             anonymized=anonymizer is not None,
             shifted=anonymizer is not None and anonymizer.is_shifting,
