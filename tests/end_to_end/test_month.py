@@ -31,6 +31,9 @@ SPEED = 1
 DIRECTORS = 9_000_000
 """A priority that an operator sets by hand."""
 
+LIFT = 300_000
+"""Points by which an operator lifts a job above others of its organization."""
+
 STEP_SECONDS = 1200
 """By which the controller's clock is wrong for a while."""
 
@@ -231,16 +234,16 @@ def _pause(month: Month) -> None:
 def _leave_alone_what_the_director_sets(month: Month) -> None:
     """What somebody sets by hand is told, and is ours again when it is undone."""
     fixed, factor, nice = month.jobs["beta"]
+    points = month.consortium.points()["beta"]
+    month.update(factor, f"SiteFactor={points + LIFT}")
+    month.cluster.run("scontrol", "top", str(nice))  # the others' nice pays for it
     month.update(fixed, f"Priority={DIRECTORS}")
-    month.update(factor, "SiteFactor=8000000")
-    month.update(nice, "Nice=-50")
     month.consortium.await_cycles(3)
     waiting = month.consortium.waiting()
     assert (waiting[fixed].priority, waiting[fixed].is_fixed) == (DIRECTORS, True)
-    assert waiting[factor].site_factor == 8_000_000
-    points = month.consortium.points()["beta"]
-    assert (waiting[nice].site_factor, waiting[nice].nice) == (points, -50)
-    assert waiting[nice].priority == BASE_PRIORITY + points + 50
+    assert waiting[factor].site_factor == points + LIFT
+    assert (waiting[nice].site_factor, waiting[nice].nice) == (points, -LIFT)
+    assert waiting[nice].priority == BASE_PRIORITY + points + LIFT > waiting[factor].priority
     found = {"priority": 1, "site_factor": 1, "nice": 1}
     assert month.status()["by_hand"] == month.page()["by_hand"] == found
     assert {kind: month.metric("foreign_priorities", of=kind) for kind in found} == found
@@ -248,8 +251,8 @@ def _leave_alone_what_the_director_sets(month: Month) -> None:
     assert "set by hand and left as it is: priority itself at 1 job" in text
     for job, said in (
         (fixed, f"Its priority itself was set to {DIRECTORS} by hand, and is left as it is."),
-        (factor, "Its site factor was set to 8000000 by hand, and is left as it is."),
-        (nice, "Its nice was set to -50 by hand, and is left as it is."),
+        (factor, f"Its site factor was set to {points + LIFT} by hand, and is left as it is."),
+        (nice, f"Its nice was set to {-LIFT} by hand, and is left as it is."),
     ):
         assert said in month.explained(job)[1]
     assert "by hand" not in month.explained(month.jobs["alpha"][0])[1]
@@ -259,7 +262,8 @@ def _leave_alone_what_the_director_sets(month: Month) -> None:
     month.cluster.run("scontrol", "hold", str(fixed))
     month.cluster.run("scontrol", "release", str(fixed))
     month.update(factor, "SiteFactor=0")
-    month.update(nice, "Nice=0")
+    for job in (fixed, factor, nice):
+        month.update(job, "Nice=0")
     month.until(lambda: month.has_points("beta"), "points where nobody set anything any more")
     month.consortium.await_cycles(1)
     assert month.status()["by_hand"] == {}
