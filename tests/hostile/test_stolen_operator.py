@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.packages import slurm_release
 from tests.end_to_end.consortium import CLUSTER, SETTINGS, spec
 from tests.processes import DAEMON, as_user
 
@@ -20,9 +21,9 @@ pytestmark = pytest.mark.real_slurm
 COORDINATOR = pwd.getpwnam("mail").pw_uid
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def slurm(prepared_database: Path) -> Iterator[PrivateSlurm]:
-    """A cluster on which the user daemon is an Operator, as shapleyprio's daemon is."""
+    """A full cluster on which the user daemon is an Operator, as shapleyprio's daemon is."""
     if os.geteuid() != 0:
         pytest.skip("only root can act as another user")
     with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
@@ -35,6 +36,7 @@ def slurm(prepared_database: Path) -> Iterator[PrivateSlurm]:
             for user in ("mail", "lp"):
                 slurm.run("sacctmgr", "-i", "add", "user", user, *where_of("alpha"))
             slurm.run("sacctmgr", "-i", "add", "coordinator", "account=alpha", "names=mail")
+            fill(slurm)
             yield slurm
 
 
@@ -56,7 +58,6 @@ def test_use_the_right_of_a_coordinator(slurm: PrivateSlurm) -> None:
     def may(*words: str) -> bool:
         return as_user(COORDINATOR, slurm.environment, *words).returncode == 0
 
-    fill(slurm)
     ours, theirs = (str(slurm.submit(name, 3000, processors=6)) for name in ("alpha", "beta"))
     change, modify = ("scontrol", "update"), ("sacctmgr", "-i", "modify")
     for job in (ours, theirs):
@@ -84,7 +85,6 @@ def test_use_the_right_of_an_operator(slurm: PrivateSlurm) -> None:
     def may(*words: str) -> bool:
         return as_user(DAEMON, slurm.environment, *words).returncode == 0
 
-    fill(slurm)
     job = str(slurm.submit("beta", 3000, processors=6))
     for change in ("SiteFactor=7", "TimeLimit=1", "Account=alpha", "Priority=9"):
         assert may("scontrol", "update", f"JobId={job}", change)
@@ -108,10 +108,13 @@ def test_use_the_right_of_an_operator(slurm: PrivateSlurm) -> None:
         ("sbatch", "--uid=0", "--account=alpha", "--wrap=id"),
     )
     assert [words for words in refused if may(*words)] == []
-    # who is not in the database yet can be made more than the Operator is
-    assert may(*change_database, "add", "user", "bin", "account=beta", "adminlevel=Administrator")
-    shown = slurm.run("sacctmgr", "-nP", "show", "user", "format=User,AdminLevel")
-    assert "bin|Administrator" in shown.splitlines()
+    # who is not in the database yet can be made an Operator, too, and once even more than that
+    newcomers = {"bin": "Operator", "man": "Administrator"}
+    for user, level in newcomers.items():
+        made = may(*change_database, "add", "user", user, "account=beta", f"adminlevel={level}")
+        assert made == (level == "Operator" or slurm_release().series == "22.05")
+        shown = slurm.run("sacctmgr", "-nP", "show", "user", "format=User,AdminLevel")
+        assert made == (f"{user}|{level}" in shown.splitlines())
 
     theirs = slurm.run(
         *("sacctmgr", "-nP", "list", "transactions", "Actor=daemon", "format=Action,Info")

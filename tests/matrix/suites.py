@@ -34,8 +34,8 @@ BASE_PACKAGES = (
 )
 """What a cluster's head node has before shapleyprio comes."""
 
-FOLDERS = ("tests/slurm", "tests/end_to_end")
-"""Folders with the tests that are run on each release, all of them on the testbed."""
+FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/hostile/test_stolen_operator.py")
+"""Folders and files with the tests that are run on each release, all of them on the testbed."""
 
 TRIAL = (
     "tests/lab/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
