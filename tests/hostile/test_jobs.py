@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from shapleyprio.fairness.utility import worth
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from tests.end_to_end.consortium import CLUSTER, GUESTS, MEMBERS, SETTINGS, Consortium, clear, spec
+from tests.end_to_end.ledgers import like_one_read_afresh
 from tests.processes import DAEMON, as_user
 
 pytestmark = pytest.mark.real_slurm
@@ -89,9 +91,7 @@ def errors_of_check(consortium: Consortium) -> list[str]:
 
 
 def test_keep_the_points_of_one_account_under_another(consortium: Consortium) -> None:
-    text = consortium.config_file.read_text()
-    slow = text.replace('poll_interval = "1s"', 'poll_interval = "1h"\nnew_jobs_interval = "2s"')
-    consortium.config_file.write_text(slow)
+    look_between_cycles(consortium)
     with consortium.daemon():
         consortium.await_cycles(1)
         job = submit(consortium, "alpha")
@@ -203,6 +203,60 @@ def test_keep_the_points_by_a_limit_that_slurm_cannot_show(consortium: Consortiu
     assert json.loads(consortium.succeed("status", "--json"))["quarantined"] == 0
     consortium.succeed("rollback")
     assert consortium.waiting()[job].priority == found
+
+
+def test_hold_a_job_with_the_best_points_and_release_it_later(consortium: Consortium) -> None:
+    kept = submit(consortium, "alpha")
+    other = submit(consortium, "beta", user=BIN)
+    consortium.once()
+    best = consortium.points()["alpha"]
+    assert factor(consortium, kept) == best > consortium.points()["beta"]
+    act(consortium, "scontrol", "hold", str(kept))
+    consortium.configure(organizations=("beta", "alpha", "gamma"))
+    look_between_cycles(consortium)
+    with consortium.daemon():
+        consortium.await_cycles(1)
+        due = consortium.points()
+        assert factor(consortium, other) == due["beta"] == best > due["alpha"]
+        act(consortium, "scontrol", "release", str(kept))
+        consortium.until(lambda: factor(consortium, kept) == due["alpha"], what="what is due")
+    waiting = consortium.waiting()
+    assert 0 < waiting[kept].priority < waiting[other].priority
+
+
+def look_between_cycles(consortium: Consortium) -> None:
+    """Configures a cycle an hour, and a look at the queue every other second."""
+    text = consortium.config_file.read_text()
+    slow = text.replace('poll_interval = "1s"', 'poll_interval = "1h"\nnew_jobs_interval = "2s"')
+    consortium.config_file.write_text(slow)
+
+
+def test_be_paid_again_for_a_job_by_requeueing_it_while_it_runs(consortium: Consortium) -> None:
+    clear(consortium.cluster)
+    times = 4
+    words = ("--parsable", "--account=alpha", "--partition=beta", "--ntasks=2", "--requeue")
+    job = int(act(consortium, "sbatch", *words, "--output=/dev/null", "--wrap=exec sleep 600"))
+    for _ in range(times - 1):
+        consortium.await_start(job)
+        consortium.wait(1.5)
+        act(consortium, "scontrol", "requeue", str(job))
+        consortium.once()
+        consortium.let_start(job)
+    consortium.await_start(job)
+    consortium.wait(1.5)
+    act(consortium, "scancel", str(job))
+    consortium.await_settled()
+    consortium.once()
+    rows = consortium.accounted("JobIDRaw", "Start", "End")
+    executed = [(int(begin), int(end)) for name, begin, end in rows if name == str(job)]
+    with consortium.reading() as view:
+        standings = {row.organization: row for row in view.history.latest_standings()}
+    alpha, beta = standings["alpha"], standings["beta"]
+    assert len(executed) == times
+    assert alpha.utility == sum(2 * worth(begin, end, alpha.t) for begin, end in executed) > 0
+    assert beta.contribution == alpha.utility
+    assert alpha.balance == -beta.balance < 0
+    like_one_read_afresh(consortium)
 
 
 def test_end_every_cycle_by_an_account_with_a_line_end_in_its_name(consortium: Consortium) -> None:
