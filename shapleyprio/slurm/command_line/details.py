@@ -14,6 +14,8 @@ GRES = "gres/"
 
 _PART = re.compile(r"\sNodes=(\S+) CPU_IDs=([0-9,\-]+) Mem=\S* GRES=(\S*)")
 
+_ONE_OF_MANY = re.compile("[0-9]+[_+][0-9]+")
+
 _RESOURCE = re.compile(r"([^,:()]+)(?::([^,:()]+))?:([0-9]{1,9})(?:\([^)]*\))?(?:,|$)")
 
 
@@ -106,7 +108,5 @@ class CommandLineDetails:
 
 
 def _name_of(run: Run) -> str:
-    """Names a task by its array: the number of one may be that of all, too."""
-    array, underscore, task = run.label.partition("_")
-    plain = underscore and array.isdecimal() and task.isdecimal()
-    return run.label if plain else str(run.key.job_id)
+    """Names a task by its array, and a component by its job: one's number may be that of all."""
+    return run.label if _ONE_OF_MANY.fullmatch(run.label) else str(run.key.job_id)
