@@ -12,7 +12,7 @@ from tests.matrix import pyslurm
 from tests.matrix.packages import PACKAGES_FOLDER, build_root, installed, packages
 from tests.matrix.roots import ROOT, MatrixError, Roots, Step
 from tests.matrix.sources import Sources
-from tests.matrix.suites import FOLDERS, TRIAL
+from tests.matrix.suites import FOLDERS, TRIALS
 
 PYTHON = "/usr/lib/shapleyprio/bin/python"
 TEST_LIBRARIES = "/opt/tests"
@@ -144,7 +144,7 @@ def _pyslurm(roots: Roots, sources: Sources) -> str:
 
 
 def _trial(roots: Roots, sources: Sources) -> str:
-    return _pytest(roots, sources, "trial", [TRIAL])
+    return _pytest(roots, sources, "trial", TRIALS)
 
 
 def _demo(roots: Roots, sources: Sources) -> str:

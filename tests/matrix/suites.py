@@ -37,7 +37,8 @@ BASE_PACKAGES = (
 FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/hostile/test_stolen_operator.py")
 """Folders and files with the tests that are run on each release, all of them on the testbed."""
 
-TRIAL = (
-    "tests/lab/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record"
+TRIALS = (
+    "tests/lab/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record",
+    "tests/lab/rehearsal/test_real_rehearsal.py",
 )
-"""The trial that is run on each release."""
+"""The trial and the rehearsal that are run on each release."""
