@@ -7,7 +7,7 @@ before all others once they have waited for as long as its guarantee says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,11 @@ def guaranteed(
 ) -> list[EligibleJob]:
     """Returns the jobs that go before all others, the one that has waited longest first.
 
+    Of those that wait equally long, such as tasks that were split from an array and its rest, the
+    one with the fewest tasks comes first, then the lower number.
+
     Each takes what it needs of what its organization does not use; one that does not fit into the
-    rest is passed over. An array goes first while one of its tasks fits.
+    rest is passed over. Of an array as many tasks go first as fit.
 
     Args:
         t: second of the decision.
@@ -51,11 +54,11 @@ def guaranteed(
     """
     left = {name: unused.get(name, 0) for name in guarantees}
     found = []
-    for job in sorted(jobs, key=lambda job: (job.since, job.job)):
+    for job in sorted(jobs, key=lambda job: (job.since, job.tasks, job.job)):
         rest = left.get(job.organization, 0)
         if job.processors and t - job.since >= guarantees.get(job.organization, t + 1):
             fitting = min(job.tasks, rest // job.processors)
             if fitting > 0:
                 left[job.organization] = rest - fitting * job.processors
-                found.append(job)
+                found.append(replace(job, tasks=fitting))
     return found

@@ -9,7 +9,7 @@ ordered, then the one that was ordered first.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -22,6 +22,7 @@ from shapleyprio.daemon.pushing.urgency import changes
 from shapleyprio.slurm.channels import Claims, PriorityTarget
 from shapleyprio.slurm.port import PendingJob, Slurm
 from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.slurm.text.queue import first_tasks
 from shapleyprio.store import ClusterStore, ExceptionRow, ManagedValue, NewPush, Transaction
 
 MARGIN = 10
@@ -42,8 +43,8 @@ _Entry = tuple[ExceptionRow, PendingJob, PriorityTarget]
 
 
 def means(row: ExceptionRow, job: PendingJob) -> bool:
-    """Returns whether an exception is of a job, or of its array."""
-    return row.job_id in {job.job_id, job.array_job_id}
+    """Returns whether an exception is of a job, or one that an admin has ordered of its array."""
+    return row.job_id == job.job_id or (row.job_id == job.array_job_id and not row.by_guarantee)
 
 
 class LastingExceptions:
@@ -140,11 +141,41 @@ class Guaranteed:
 
     Attributes:
         jobs: as exceptions that begin now, for those that have none yet.
+        parts: arrays, and how many of their tasks go first as soon as they are jobs of their own.
         started: numbers of jobs and arrays of which a run was not known in the last cycle.
     """
 
     jobs: Sequence[ExceptionRow]
+    parts: Sequence[tuple[PendingJob, int]]
     started: Collection[int]
+
+
+def split_off(
+    slurm: Slurm,
+    parts: Iterable[tuple[PendingJob, int]],
+    fresh: Collection[str],
+    check: Callable[[], float],
+) -> None:
+    """Lets Slurm make jobs of their own of the first tasks of arrays, by writing what they have.
+
+    Else all tasks would go first, before those of other organizations that may.
+
+    Args:
+        slurm: where the arrays wait.
+        parts: arrays, and how many tasks.
+        fresh: targets of which the site factor has changed since the queue was read.
+        check: as the port `Slurm` has it.
+
+    Raises:
+        SlurmUnavailableError: Slurm went away; the next cycle does it.
+    """
+    factors = {
+        first_tasks(job.target, count): job.site_factor
+        for job, count in parts
+        if job.site_factor is not None and job.target not in fresh
+    }
+    if factors:
+        slurm.write(SITE_FACTOR.name, factors, check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +252,7 @@ class FirstJobs:
         meant: dict[int, tuple[ExceptionRow, PendingJob]] = {}
         for job in pending:
             row = number_of.get(job.job_id) or number_of.get(job.array_job_id)
-            if row is not None:
+            if row is not None and means(row, job):
                 meant[job.job_id] = row, job
         targets = SITE_FACTOR.targets(slurm, [job for _, job in meant.values()], found.claims)
         foreign = push.foreign(SITE_FACTOR, targets, found.managed, found.ours)

@@ -104,8 +104,8 @@ def undo_first(
     """
 
     def end(rows: Transaction) -> ExceptionRow | None:
-        named = (row for row in rows.orders.exceptions() if label in {row.label, str(row.job_id)})
-        row = next(named, None)
+        ordered = [row for row in rows.orders.exceptions() if not row.by_guarantee]
+        row = next((row for row in ordered if label in {row.label, str(row.job_id)}), None)
         return (
             None if row is None else rows.orders.end_exception(row.job_id, at, f"undone by {user}")
         )
@@ -135,7 +135,7 @@ def _waiting(slurm: Slurm, label: str) -> tuple[int, str, list[PendingJob]]:
 
 def _refuse_second(rows: Collection[ExceptionRow], jobs: Collection[PendingJob]) -> None:
     for row in rows:
-        if any(means(row, job) for job in jobs):
+        if not row.by_guarantee and any(means(row, job) for job in jobs):
             raise OrderError(
                 f"job {row.label} goes first since {clock_time(row.since)} by {row.user}:"
                 f" {row.reason}; run `shapleyprio first {row.label} --undo` first to change that"

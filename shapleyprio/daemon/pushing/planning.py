@@ -76,6 +76,7 @@ class Plan:
         first: what puts the jobs of exceptions first.
         foreign: what others have set where we write.
         guarantees: as `Followed` has it.
+        parts: as `Guaranteed` has it.
     """
 
     pause: PauseRow | None = None
@@ -87,6 +88,7 @@ class Plan:
     first: PlannedFirst = field(default_factory=PlannedFirst)
     foreign: Foreign = field(default_factory=Foreign)
     guarantees: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    parts: Sequence[tuple[PendingJob, int]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,7 @@ class Planner:
             plan = self._plan_pause(pause, waiting.stamp)
         else:
             plan = self._plan(waiting, followed.rows, self._read(waiting))
+            plan = replace(plan, parts=waiting.guaranteed.parts if waiting.guaranteed else ())
         return replace(plan, guarantees=followed.guarantees)
 
     def _plan(

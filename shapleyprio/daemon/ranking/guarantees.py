@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from shapleyprio.common.wording import duration
 from shapleyprio.daemon.pushing.going_first import Guaranteed
@@ -10,11 +12,12 @@ from shapleyprio.daemon.ranking.observing import Observed
 from shapleyprio.fairness.guarantee import EligibleJob, guaranteed
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import Run
+from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import GUARANTEE, ExceptionRow
 
 
 def guaranteed_jobs(
-    observed: Observed, ledger: Ledger, started: Iterable[Run], guarantees: Mapping[str, int]
+    observed: Observed, ledger: Ledger, started: Collection[Run], guarantees: Mapping[str, int]
 ) -> Guaranteed:
     """Returns the jobs that go first, each with as long again to start.
 
@@ -25,34 +28,63 @@ def guaranteed_jobs(
         guarantees: organization -> seconds.
     """
     observation, demand = observed.observation, observed.demand
-    t = observation.t
+    running = {run.key.job_id for run in started}  # the queue may be read before they left it
+    waiting = demand.jobs if guarantees else ()
+    jobs = {job.job_id: job for job in waiting if job.job_id not in running}
     usable = observation.owned_processors(usable=True)
-    brings = {name: usable.get(name, 0) for name in guarantees}
-    used = {name: running for name, (_, running) in ledger.executed(t, guarantees).items()}
-    labels = {}
-    eligible = []
-    for job in demand.jobs if guarantees else ():
-        organization = observation.organization_of_jobs_in(job.account, job.partition)
-        since = job.eligible or 0
-        if t - since >= guarantees.get(organization, t + 1):
-            labels[job.job_id] = job.label
-            tasks = demand.tasks.get(job.job_id, job.tasks)
-            eligible.append(EligibleJob(job.job_id, organization, since, job.processors, tasks))
-    unused = {name: brings[name] - used[name] for name in guarantees}
-    rows = [
-        ExceptionRow(
-            job_id=job.job,
-            since=t,
-            label=labels[job.job],
-            organization=job.organization,
-            user=GUARANTEE,
-            reason=f"{job.organization} uses {used[job.organization]} of its "
-            f"{brings[job.organization]} processors, and the job has waited "
-            f"{duration(t - job.since)}",
-            before_all=True,
-            until=t + guarantees[job.organization],
-        )
-        for job in guaranteed(t, guarantees, unused, eligible)
-    ]
-    numbers = {number for run in started for number in (run.key.job_id, run.array_job_id)}
-    return Guaranteed(jobs=rows, started=numbers)
+    of = {
+        name: _Use(used, usable.get(name, 0))
+        for name, (_, used) in ledger.executed(observation.t, guarantees).items()
+    }
+    first = guaranteed(
+        observation.t,
+        guarantees,
+        {name: use.brings - use.used for name, use in of.items()},
+        _eligible(observed, jobs.values(), guarantees),
+    )
+    return Guaranteed(
+        jobs=[
+            _exception(jobs[one.job], one, of[one.organization], observation.t, guarantees)
+            for one in first
+            if one.tasks == jobs[one.job].tasks
+        ],
+        parts=[(jobs[one.job], one.tasks) for one in first if one.tasks < jobs[one.job].tasks],
+        started=running.union(run.array_job_id for run in started),
+    )
+
+
+class _Use(NamedTuple):
+    """Processors of an organization."""
+
+    used: int
+    brings: int
+
+
+def _eligible(
+    observed: Observed, jobs: Iterable[PendingJob], guarantees: Mapping[str, int]
+) -> Iterator[EligibleJob]:
+    """Yields the jobs that have waited for long enough."""
+    organization_of = cache(observed.observation.organization_of_jobs_in)
+    tasks, t = observed.demand.tasks, observed.observation.t
+    for job in jobs:
+        name, since = organization_of(job.account, job.partition), job.eligible or 0
+        if t - since >= guarantees.get(name, t + 1):
+            count = tasks.get(job.job_id, job.tasks)
+            yield EligibleJob(job.job_id, name, since, job.processors, count)
+
+
+def _exception(
+    job: PendingJob, first: EligibleJob, use: _Use, t: int, guarantees: Mapping[str, int]
+) -> ExceptionRow:
+    name = first.organization
+    return ExceptionRow(
+        job_id=job.job_id,
+        since=t,
+        label=job.label,
+        organization=name,
+        user=GUARANTEE,
+        reason=f"{name} uses {use.used} of its {use.brings} processors, and the job has waited "
+        f"{duration(t - first.since)}",
+        before_all=True,
+        until=t + guarantees[name],
+    )

@@ -23,7 +23,7 @@ from shapleyprio.daemon.pushing import push, submission
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
 from shapleyprio.daemon.pushing.cut_off import CutOff
 from shapleyprio.daemon.pushing.following import Followers
-from shapleyprio.daemon.pushing.going_first import Guaranteed, note_passed
+from shapleyprio.daemon.pushing.going_first import Guaranteed, note_passed, split_off
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
 from shapleyprio.daemon.pushing.managed import KnownValues
 from shapleyprio.daemon.pushing.planning import Plan, PlanInput, Planner
@@ -370,8 +370,9 @@ class Cycle:
         pushed = push.carry_out(self._store, self._slurm, plan.pushes)
         report = replace(report, pushed=pushed)
         yield report
+        fresh = {one.target for one in plan.pushes if one.channel == SITE_FACTOR.name}
+        split_off(self._slurm, plan.parts, fresh, self._store.check)
         if self._config.push.touch and plan.pause is None and not pushed.failed:
-            fresh = {one.target for one in plan.pushes if one.channel == SITE_FACTOR.name}
             touched = self._followers.touch(self._slurm, fresh, self._store.check)
             report = replace(report, touched=touched)
             yield report

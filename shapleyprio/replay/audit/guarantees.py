@@ -91,7 +91,8 @@ def _claims(
         more[start + int(workload.processing_time[job])] -= copies
     begins, ends = defaultdict(list), defaultdict(list)
     jobs = np.flatnonzero((workload.organization == u) & (waits > seconds))
-    for job in jobs[np.lexsort((workload.position[jobs], workload.release[jobs]))].tolist():
+    tasks = np.where(rigid, 1, workload.processors[jobs])
+    for job in jobs[np.lexsort((workload.position[jobs], tasks, workload.release[jobs]))].tolist():
         begins[int(workload.release[job]) + seconds].append(job)
         ends[int(workload.release[job] + waits[job])].append(job)
     unused = int(workload.owned[u])

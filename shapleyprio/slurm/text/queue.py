@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from shapleyprio.slurm.port import Malformed
+from shapleyprio.slurm.text.tasks import task_list
 from shapleyprio.slurm.text.values import LARGEST_ID, UnreadableError, whole
 
 FACTORS_FORMAT = "%i %S %B %y"
@@ -210,6 +211,16 @@ def tasks_at_once(label: str) -> int | None:
     """
     match = _LABEL.fullmatch(label)
     return int(match["at_once"]) if match and match["at_once"] else None
+
+
+def first_tasks(target: str, count: int) -> str:
+    """Returns the name of the first so many tasks of an array.
+
+    >>> first_tasks("33_[1,4-9]", 3)
+    '33_[1,4-5]'
+    """
+    tasks = chain.from_iterable(range(low, high + 1) for low, high in _ranges(target))
+    return f"{_number_of(target)}_[{task_list(islice(tasks, count))}]"
 
 
 def is_target(text: str) -> bool:

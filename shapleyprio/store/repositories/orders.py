@@ -68,8 +68,15 @@ class AdminOrders(AdminOrdersView):
         return self._delete_some(pause, (since < before) & (pause.c.until < before), since)
 
     def begin_exception(self, row: ExceptionRow) -> ExceptionRow | None:
-        """Begins an exception, unless the job has one: returns that, and leaves it as it is."""
+        """Begins an exception, unless an admin has ordered one for the job.
+
+        Returns:
+            that one, and leaves it as it is.
+        """
         lasting = self._of(row.job_id)
+        if lasting is not None and lasting.by_guarantee:
+            self.end_exception(row.job_id, row.since, f"{row.user} has put it first")
+            lasting = None
         if lasting is None:
             self._replace(exception, [values_of(row)])
         return lasting

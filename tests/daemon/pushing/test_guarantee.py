@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
+from shapleyprio.cli.offline.in_force import read_in_force
 from shapleyprio.cli.shown.explanations import sentences_on_job
+from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.explain import explain_job
+from shapleyprio.daemon.answering.freshness import sentences_on_guarantees
+from shapleyprio.daemon.pushing import orders
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.store import Store
-from tests.daemon.consortium import BIOLOGY, NAME, PHYSICS, Cluster, Service, config
-from tests.daemon.pushing.test_going_first import QOS, SETTINGS, exceptions, found, order
+from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Cluster, Service, config
+from tests.daemon.pushing.test_going_first import (
+    QOS,
+    SETTINGS,
+    exceptions,
+    found,
+    order,
+    put_first,
+    undo,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,6 +103,28 @@ def test_it_is_kept_by_a_start_in_time_and_what_the_job_uses_counts(store: Store
     assert follow(service, 600) == {("biology", "asked"): 1}
     assert order(service)[0] == second
     assert service.standings()["biology"].utility > 0
+    told = read_in_force([store.cluster(NAME)], NOW, service.slurm.now + 1)
+    assert told.orders == ("Guarantee of biology: asked for by 2 jobs, kept for 1, broken for 0",)
+    with store.cluster(NAME).reading() as view:
+        assert "exception" not in {change.kind for change in read_changes(view, NOW, HOUR)}
+    (sentence,) = sentences_on_guarantees(exceptions(service))
+    assert sentence.startswith("1 job of biology goes before all others by fairness.guarantee")
+
+
+def test_what_an_admin_puts_first_goes_before_it(store: Store) -> None:
+    service = service_with(store, {"guarantee": "1h"})
+    other = submit(service, "physics", 8)
+    first, second = (submit(service, "biology", 2) for _ in range(2))
+    follow(service, HOUR)
+    assert order(service) == [first, second, other]
+    put_first(service, other, before_all=True)
+    put_first(service, second, before_all=True)
+    assert follow(service, 10) == {}
+    assert order(service) == [other, second, first]
+    undo(service, second)
+    assert follow(service, 10) == {("biology", "asked"): 1}
+    with pytest.raises(orders.OrderError, match="does not go first by an exception"):
+        undo(service, first)
 
 
 def test_it_is_broken_when_it_is_not_kept_within_as_long_again(store: Store) -> None:
@@ -105,15 +139,33 @@ def test_it_is_broken_when_it_is_not_kept_within_as_long_again(store: Store) -> 
     assert [row.ended_by for row in rows] == ["its time was up", "the job started"]
 
 
-def test_each_task_of_an_array_that_starts_keeps_it(store: Store) -> None:
+def test_of_an_array_as_many_tasks_go_first_as_fit(store: Store) -> None:
     service = service_with(store, {"guarantee": "2h"})
-    submit(service, "physics", 12)
+    other = submit(service, "physics", 12)
     array = submit(service, "biology", 2, array=9)
     follow(service, 0)
+    assert follow(service, 2 * HOUR) == {}  # until they are jobs of their own
+    assert follow(service, 5) == {("biology", "asked"): 2}
+    labels = {job.job_id: job.label for job in service.slurm.jobs()}
+    assert [labels[job] for job in order(service)] == [
+        *(f"{array}_0", f"{array}_1"),
+        *(str(other), f"{array}_[2-8]"),
+    ]
+    assert follow(service, HOUR) == {("biology", "kept"): 2}
+    assert order(service)[0] == other
+    follow(service, 600)
+    assert follow(service, 5) == {("biology", "asked"): 2}
+
+
+def test_an_array_that_fits_goes_first_as_a_whole(store: Store) -> None:
+    service = service_with(store, {"guarantee": "2h"})
+    other = submit(service, "physics", 12)
+    array = submit(service, "biology", 2, array=2)
+    follow(service, 0)
     assert follow(service, 2 * HOUR) == {("biology", "asked"): 1}
-    assert order(service)[0] == array
-    assert follow(service, HOUR + 10) == {("biology", "kept"): 1}  # it uses more than it brings
-    assert follow(service, 600) == {("biology", "asked"): 1}
+    assert order(service) == [array, other]
+    assert follow(service, HOUR + 10) == {("biology", "kept"): 1}
+    assert exceptions(service) == []
 
 
 @pytest.mark.parametrize("closed", [False, True])
