@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -146,6 +146,7 @@ class Consortium:
         store: str = STORE,
         journal: Path | None = None,
         file: Path | None = None,
+        parents: Mapping[str, str] | None = None,
     ) -> None:
         """Write the configuration anew; ties go to the organization listed first."""
         speed = self.cluster.spec.speed
@@ -172,6 +173,7 @@ class Consortium:
         for name in organizations:
             lines += ["[[organization]]", f'name = "{name}"', f'accounts = ["{name}"]']
             lines += [f'partitions = ["{name}"]', f'qos = "{name}"']
+            lines += [f'parent = "{parents[name]}"'] if parents and name in parents else []
         (file or self.config_file).write_text("\n".join(lines) + "\n")
 
     def url(self, store: str = STORE) -> str:
@@ -409,8 +411,7 @@ class Consortium:
         return found
 
     def _command(self, *arguments: str) -> list[str]:
-        clock = ["shapleyprio.lab.testbed.accelerated"] if self.cluster.spec.speed > 1 else []
-        return [*PYTHON, "-m", *clock, "shapleyprio", *arguments]
+        return [*PYTHON, "-m", "shapleyprio", *arguments]
 
     def _environment(self) -> dict[str, str]:
         return {**self.cluster.environment, "COLUMNS": "250"}

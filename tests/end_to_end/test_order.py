@@ -19,6 +19,13 @@ JOB_SECONDS = 60
 def since(cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> int:
     """Makes a history in which alpha works on gamma's node and gamma asks nothing; its begin."""
     consortium = Consortium(cluster, tmp_path_factory.mktemp("history"))
+    borrow(consortium)
+    return consortium.since
+
+
+def borrow(consortium: Consortium) -> None:
+    """Lets alpha work on its own node and gamma's, and beta on its own."""
+    cluster = consortium.cluster
     work = [
         cluster.submit(account, BORROWED_SECONDS, processors=2, partition=partition)
         for account, partition in (("alpha", "alpha"), ("alpha", "gamma"), ("beta", "beta"))
@@ -26,7 +33,6 @@ def since(cluster: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> in
     consortium.until(
         lambda: not any(consortium.state(job) for job in work), what="the history to end"
     )
-    return consortium.since
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -68,3 +74,25 @@ def test_who_lends_much_and_asks_little_starts_next_though_submitted_last(
     assert consortium.slurm.qos_priorities() == {**QOS, "normal": 0}
     stored = consortium.slurm.account_priorities().values()
     assert {priority.own for priority in stored} == {None}
+
+
+def test_a_department_is_served_with_the_faculty_that_lent_to_it(consortium: Consortium) -> None:
+    """What alpha owes gamma stays within their union, which is listed before beta."""
+    cluster = consortium.cluster
+    borrow(consortium)
+    consortium.configure(poll_seconds=30, parents={"alpha": "gamma"})
+    guest = consortium.occupy()
+    beta, alpha = jobs = [
+        cluster.submit(account, JOB_SECONDS, processors=ALL_CPUS) for account in ("beta", "alpha")
+    ]
+    with consortium.daemon() as daemon:
+        consortium.until(lambda: bool(consortium.points()), what="a cycle to be recorded")
+        assert consortium.order() == ["gamma", "alpha", "beta"]
+        explained = consortium.succeed("explain", str(alpha))
+        assert "First ranks all of gamma, which together is even: 1 of 2." in " ".join(
+            explained.split()
+        )
+        consortium.cancel(guest)
+        assert consortium.starts(jobs) == [alpha, beta]
+        assert daemon.end() == 0
+    consortium.succeed("rollback")
