@@ -168,7 +168,7 @@ def _arm(jobs: SiteJobs, trace: Trace, *, seed: int, cores: int, fair: bool) -> 
         result=result,
         delays=delays,
         trace=trace,
-        faults=[*faults_of(trace, executed), *late],
+        faults=[*faults_of(trace, executed, preempts=jobs.plan.preempts), *late],
     )
 
 

@@ -124,6 +124,11 @@ class SitePlan:
         return self.site.conf.accounted | {GPU} if wanted else frozenset()
 
     @property
+    def preempts(self) -> bool:
+        """Whether jobs may be ended, and begin again, because of others."""
+        return self.site.conf.settings.get("PreemptType", "preempt/none") != "preempt/none"
+
+    @property
     def left_out(self) -> Mapping[str, str]:
         """What is left out -> what might differ because of it."""
         counts = "_memory" in self.site.conf.settings.get("SelectTypeParameters", "").lower()
@@ -159,6 +164,8 @@ class SitePlan:
         """Returns the site's and the arm's settings; what neither has is as Slurm has it."""
         site = self._written(self.site.conf.settings)
         found = {**dict.fromkeys(SETTINGS.values(), ""), **site, **arm.settings}
+        if found["PreemptMode"].upper() in {"", "OFF"}:
+            found["PreemptType"] = ""  # jobs were only suspended; Slurm takes no other pair
         scheduler, _ = scheduler_parameters(found["SchedulerParameters"], speed=speed)
         return {
             **found,

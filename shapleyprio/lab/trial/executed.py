@@ -114,11 +114,17 @@ class ExecutedWorkload:
             np.maximum(waiting, workload.processors[job], out=waiting)
         return np.concatenate([[0], (wanted > idle).cumsum()])
 
-    def faults(self) -> list[str]:
-        """Returns what makes the numbers doubtful, in words."""
-        failed = [f"{n} jobs are {s}" for s, n in self.states.items() if s not in EXPECTED_STATES]
+    def faults(self, *, preempts: bool) -> list[str]:
+        """Returns what makes the numbers doubtful, in words.
+
+        Args:
+            preempts: whether jobs may be ended, and begin again, because of others.
+        """
+        expected = EXPECTED_STATES | ({"PREEMPTED"} if preempts else set())
+        failed = [f"{n} jobs are {s}" for s, n in self.states.items() if s not in expected]
         missing = [f"{self.missing} jobs have no record"] if self.missing else []
-        requeued = [f"{self.requeued} jobs ran more than once"] if self.requeued else []
+        again = self.requeued and not preempts
+        requeued = [f"{self.requeued} jobs ran more than once"] if again else []
         return [*missing, *requeued, *failed]
 
 

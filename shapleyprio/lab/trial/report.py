@@ -56,8 +56,14 @@ class ArmResult:
         return faults_of(self.trace, self.executed)
 
 
-def faults_of(trace: Trace, executed: ExecutedWorkload) -> list[str]:
-    """Returns what makes the numbers of an arm doubtful, in words."""
+def faults_of(trace: Trace, executed: ExecutedWorkload, *, preempts: bool = False) -> list[str]:
+    """Returns what makes the numbers of an arm doubtful, in words.
+
+    Args:
+        trace: what was seen.
+        executed: what that means.
+        preempts: whether jobs may be ended, and begin again, because of others.
+    """
     cycles = trace.cycles.outcomes if trace.cycles is not None else {}
     failed = [f"{n} cycles are {o}" for o, n in cycles.items() if o != "ok"]
     if trace.cycles is not None and trace.cycles.fallen_back:
@@ -66,7 +72,10 @@ def faults_of(trace: Trace, executed: ExecutedWorkload) -> list[str]:
     unread = [f"{unreadable} lines of sacct could not be read"] if unreadable else []
     refused = [f"Slurm refused {n} jobs: {reason}" for reason, n in trace.refused.items()]
     name = trace.arm.name
-    return [f"{name}: {fault}" for fault in [*executed.faults(), *refused, *unread, *failed]]
+    return [
+        f"{name}: {fault}"
+        for fault in [*executed.faults(preempts=preempts), *refused, *unread, *failed]
+    ]
 
 
 def simulated(

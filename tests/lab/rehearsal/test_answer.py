@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from shapleyprio.lab.rehearsal.arms import ARMS, changed
 from shapleyprio.lab.rehearsal.jobs import Days, SiteJobs
 from shapleyprio.lab.rehearsal.report import answer_as_json, write_waits
 from shapleyprio.lab.rehearsal.running import Kept, kept_traces, named_runs
+from shapleyprio.lab.trial.report import executed_by
 from shapleyprio.lab.trial.running import Trace
 from shapleyprio.lab.trial.steering import CycleCounts
 from tests.lab.rehearsal.test_jobs import ELEVEN, TEN, folder, jobs
@@ -115,6 +117,19 @@ def test_delays_are_measured_and_make_an_arm_doubtful(jobs: SiteJobs, answer: An
     assert late.faults == ["today: the clock was too fast for this machine"]
 
 
+def test_where_jobs_are_preempted_it_is_no_fault_that_they_run_again(jobs: SiteJobs) -> None:
+    again = replace(record(0, submit=900, start=950, end=1550, wide=4), state="PREEMPTED")
+    seen = trace()
+    preempted = replace(seen, records=[*seen.records, again])
+    assert jobs.plan.preempts
+    assert answer_of(jobs, [[preempted]], seed=0, cores=1).runs[1].faults == []
+    executed = executed_by(jobs.plan, preempted, seed=0)
+    assert executed.faults(preempts=False) == [
+        "1 jobs ran more than once",
+        "1 jobs are PREEMPTED",
+    ]
+
+
 def test_several_runs_of_an_arm_are_averaged_and_their_spread_is_shown(jobs: SiteJobs) -> None:
     from shapleyprio.lab.cli.rehearsing import waits_table
     from shapleyprio.lab.rehearsal.page import caveats
@@ -138,10 +153,7 @@ def test_what_is_kept_of_an_arm_is_what_was_seen(jobs: SiteJobs, tmp_path: Path)
     kept.results.make()
     today, steered = ARMS["today"], ARMS["directcontr"]
     seen = trace(name="directcontr")
-    seen = Trace(
-        **{name: getattr(seen, name) for name in Trace.__slots__ if name != "cycles"},
-        cycles=CycleCounts(outcomes={"ok": 3}, fallen_back=0, written=2),
-    )
+    seen = replace(seen, cycles=CycleCounts(outcomes={"ok": 3}, fallen_back=0, written=2))
     kept.keep("directcontr", seen, steered)
     found = kept_traces(named_runs([today, steered], 2), kept)
     assert set(found) == {"directcontr"}

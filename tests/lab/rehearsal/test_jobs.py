@@ -210,6 +210,13 @@ def test_the_cluster_is_the_sites_with_an_arms_settings(jobs: SiteJobs) -> None:
     assert spec.extra["OverTimeLimit"] == "UNLIMITED"
 
 
+def test_a_site_that_only_suspends_jobs_preempts_none(folder: Path) -> None:
+    text = (folder / "slurm.conf").read_text().replace("REQUEUE,GANG", "SUSPEND,GANG")
+    (folder / "slurm.conf").write_text(text)
+    settings = jobs_in(folder).plan.spec(TODAY, speed=50).extra
+    assert (settings["PreemptType"], settings["PreemptMode"]) == ("", "OFF")
+
+
 def test_only_settings_that_are_taken_over_can_be_changed() -> None:
     for text in ("PriorityWeightAge", "SlurmUser=root", "a b"):
         with pytest.raises(SiteError, match="--set: "):

@@ -89,7 +89,7 @@ def test_starts_count_from_the_windows_begin_and_owners_are_those_of_the_nodes()
     assert found.schedule.job.tolist() == [1, 0]
     assert found.schedule.start.tolist() == [11, 12]
     assert found.schedule.owner.tolist() == [0, 1]
-    assert found.faults() == []
+    assert found.faults(preempts=False) == []
 
 
 def test_what_counts_is_what_was_executed() -> None:
@@ -134,7 +134,7 @@ def test_a_job_that_did_not_start_in_the_window_waited_until_its_end(late: JobRe
     assert found.started.tolist() == [UNKNOWN]
     assert found.count_started == 0
     assert measure(found.workload, found.schedule).mean_wait == LENGTH - 30
-    assert found.faults() == []
+    assert found.faults(preempts=False) == []
 
 
 def test_the_lag_is_from_release_to_submission() -> None:
@@ -149,7 +149,7 @@ def test_the_lag_is_from_release_to_submission() -> None:
 def test_a_missing_record_is_counted_and_the_job_counts_as_waiting() -> None:
     found = executed(workload(Job(0, 0, 5), Job(0, 0, 5)), record(1, submit=0, start=0, end=5))
     assert found.missing == 1
-    assert found.faults() == ["1 jobs have no record"]
+    assert found.faults(preempts=False) == ["1 jobs have no record"]
     assert measure(found.workload, found.schedule).mean_wait == Fraction(LENGTH, 2)
 
 
@@ -160,7 +160,7 @@ def test_of_several_executions_the_last_counts_and_they_are_reported() -> None:
         record(0, submit=0, start=2, end=3, state="NODE_FAIL"),
     )
     assert found.schedule.start.tolist() == [30]
-    assert found.faults() == ["1 jobs ran more than once"]
+    assert found.faults(preempts=False) == ["1 jobs ran more than once"]
 
 
 def test_a_job_that_went_wrong_is_reported() -> None:
@@ -168,7 +168,7 @@ def test_a_job_that_went_wrong_is_reported() -> None:
         workload(Job(0, 0, 5)), record(0, submit=0, start=2, end=2, state="FAILED", elapsed=0)
     )
     assert found.states == {"FAILED": 1}
-    assert found.faults() == ["1 jobs are FAILED"]
+    assert found.faults(preempts=False) == ["1 jobs are FAILED"]
 
 
 def test_an_arrays_tasks_are_found_by_label_and_those_that_wait_share_one_record() -> None:
@@ -183,7 +183,7 @@ def test_an_arrays_tasks_are_found_by_label_and_those_that_wait_share_one_record
     assert found.schedule.job.tolist() == [1, 2]
     assert found.schedule.start.tolist() == [6, 8]
     assert found.states == {"COMPLETED": 2, "PENDING": 3}
-    assert found.faults() == []
+    assert found.faults(preempts=False) == []
 
 
 def test_a_task_that_runs_has_left_the_record_of_those_that_wait() -> None:
@@ -193,7 +193,7 @@ def test_a_task_that_runs_has_left_the_record_of_those_that_wait() -> None:
     for records in ([running, waiting], [waiting, running]):
         found = executed(workload(*[Job(0, 0, 50)] * 2), *records, submitted={41: [0, 1]})
         assert found.states == {"PENDING": 1, "RUNNING": 1}
-        assert found.faults() == []
+        assert found.faults(preempts=False) == []
 
 
 @pytest.mark.parametrize("label", ["40", "41_2", "40_1", "41+1", "41_[7]"])
