@@ -8,12 +8,13 @@ Where organizations stand together that is so of unions, and within each (`nativ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import comb, factorial, lcm
+from collections import Counter
+from collections.abc import Sequence
+from math import comb, lcm
 
 import numpy as np
 
-from shapleyprio.fairness.owen import joined, masks_of, parts_of
+from shapleyprio.fairness.owen import owen_denominator, owen_numerators
 from shapleyprio.replay.engine import lattice
 from shapleyprio.replay.engine.horizon import with_more_room
 from shapleyprio.replay.engine.keys import Ints
@@ -99,51 +100,28 @@ class _Among:
 
 
 class _AmongUnions:
-    """Orders unions, and the members of each."""
+    """Orders unions, and the members of each; v(N) is the same in what is compared."""
 
     def __init__(self, unions: Sequence[int]) -> None:
-        self._unions, self._masks = unions, masks_of(unions)
-        self._values: Sequence[int] = ()
+        self._unions, self._scale = unions, owen_denominator(unions)
+        self._shares: list[int] = []
 
     def enter(self, values: Ints) -> None:
         """Takes the values of all coalitions."""
-        self._values = values.tolist()
+        self._shares = owen_numerators(values.tolist(), self._unions)
 
     def order(self, utilities: Sequence[int], waiting: Sequence[int]) -> list[int]:
-        first = {one: self._of_union(one, utilities) for one in {self._unions[u] for u in waiting}}
-        within = {u: self._of_member(u, utilities[u]) for u in waiting}
-        return sorted(waiting, key=lambda u: (first[self._unions[u]], self._unions[u], within[u]))
-
-    def _of_union(self, one: int, utilities: Sequence[int]) -> int:
-        m = len(self._masks)
-        own = sum(psi for of, psi in zip(self._unions, utilities, strict=True) if of == one)
-        return factorial(m - 1) * own + sum(
-            factorial(q - 1) * factorial(m - 1 - q) * self._values[others]
-            for q, others in self._without(one)
-            if q
+        """Does what `Owed.order` says."""
+        owed = [
+            share - self._scale * utility
+            for share, utility in zip(self._shares, utilities, strict=True)
+        ]
+        of_union: Counter[int] = Counter()
+        for one, balance in zip(self._unions, owed, strict=True):
+            of_union[one] += balance
+        return sorted(
+            waiting, key=lambda u: (-of_union[self._unions[u]], self._unions[u], -owed[u])
         )
-
-    def _of_member(self, u: int, utility: int) -> int:
-        m, one = len(self._masks), self._unions[u]
-        d = self._masks[one].bit_count()
-        total = factorial(m) * factorial(d - 1) * utility
-        for part in parts_of(self._masks[one] ^ 1 << u):
-            if s := part.bit_count():
-                total += (
-                    factorial(s - 1)
-                    * factorial(d - 1 - s)
-                    * sum(
-                        factorial(q) * factorial(m - 1 - q) * self._values[others | part]
-                        for q, others in self._without(one)
-                    )
-                )
-        return total
-
-    def _without(self, one: int) -> Iterator[tuple[int, int]]:
-        """Lists how many unions there are in each coalition of others than one, and its members."""
-        masks = [mask for number, mask in enumerate(self._masks) if number != one]
-        for chosen in range(2 ** len(masks)):
-            yield chosen.bit_count(), joined(masks, chosen)
 
 
 def _shares(k: int, scale: int) -> Ints:
