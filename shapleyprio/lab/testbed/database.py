@@ -22,6 +22,9 @@ MARIADB_OPTIONS = (  # small files, no waiting for the disk: the data is thrown 
     "--skip-name-resolve",
 )
 
+INSTALL_SECONDS = 600
+"""On a machine that has much else to do."""
+
 
 class Database:
     """A MariaDB that listens on a socket in the cluster's directory only.
@@ -62,6 +65,7 @@ class Database:
             *("mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={user}"),
             *("--auth-root-authentication-method=socket", f"--auth-root-socket-user={user}"),
             *("--skip-test-db", f"--tmpdir={self._run_directory}", *MARIADB_OPTIONS),
+            timeout=INSTALL_SECONDS,
         )
 
     def answers(self) -> bool:
