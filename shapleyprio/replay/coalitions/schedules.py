@@ -173,7 +173,10 @@ class _Life:
     def _run(self, world: World, begins: Ints, end: int) -> None:
         """Brings the coalitions, each from where it is, to the last moment before a second."""
         run = self._way.start(world, self._length)
-        _run_blocks(run, world, self._game, self._block, begins, end, self._length)
+        together = self._way.together
+        _run_blocks(
+            run, world, self._game, self._block, begins, end, self._length, together=together
+        )
 
 
 class Saturating:
@@ -214,6 +217,8 @@ def _run_blocks(
     begins: Ints,
     end: int,
     length: int,
+    *,
+    together: bool,
 ) -> None:
     """Brings coalitions to a second, and gives and takes processors in between.
 
@@ -227,21 +232,26 @@ def _run_blocks(
         if first * seconds <= second < end:
             run(first, -(-second // seconds), second)
             there = (begins <= second) & (second < world.state.guessing)
-            _change(world, second, game.by_bay[change] - game.by_bay[change - 1], there)
+            gained = game.by_bay[change] - game.by_bay[change - 1]
+            _change(world, second, gained, there, together=together)
             first = second // seconds
     run(first, last, length)
 
 
-def _change(world: World, second: int, gained: Ints, there: Bools) -> None:
+def _change(world: World, second: int, gained: Ints, there: Bools, *, together: bool) -> None:
     """Gives the members' new processors to coalitions that are at this second: [bays, k], [c].
 
     Where processors are lost that are at work, fewer than none are free until enough jobs end.
-    Whoever has no job that ends or is released now decides because of the change alone.
+    Whoever has no job that ends or is released now decides because of the change alone. So do those
+    who serve by release, and not `together`: for them what is released now changes nothing where
+    another job waits.
     """
     jobs, state = world.jobs, world.state
     _give(world, gained, there)
-    released = np.unique(jobs.arrival_of[jobs.arrival == second])
-    busy = (state.next_end == second) | state.takes_part[:, released].any(axis=1)
+    busy = state.next_end == second
+    if together:
+        released = np.unique(jobs.arrival_of[jobs.arrival == second])
+        busy |= state.takes_part[:, released].any(axis=1)
     bays = world.bays
     free = (bays.partitions[:, :, OPEN] > 0).any(axis=1) if len(bays.reach) else state.free > 0
     deciding = there & free & (state.waiting > 0) & ~busy

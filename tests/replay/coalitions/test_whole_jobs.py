@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 
 from shapleyprio.fairness.shapley import members
 from shapleyprio.replay.coalitions.exact import all_coalitions
@@ -65,6 +65,19 @@ def _alone(game: Game, place: int) -> Game:
     )
 
 
+LATE_PROCESSOR = Game(
+    organization=np.array([0, 0]),
+    release=np.array([0, 1]),
+    processing_time=np.array([1, 1]),
+    processors=np.array([1, 1]),
+    since=np.array([-1, 1]),  # when the second job is released
+    owned=np.array([[0], [1]]),
+    until=2,
+    horizon=None,
+)
+
+
+@example(LATE_PROCESSOR)
 @given(games(organizations=3))
 def test_jobs_that_are_cut_are_worth_what_one_pass_finds(game: Game) -> None:
     coalitions = all_coalitions(game.organizations)
