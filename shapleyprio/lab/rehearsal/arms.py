@@ -48,6 +48,13 @@ ARMS: Mapping[str, SiteArm] = {
         SiteArm(name=TODAY, settings={}),
         SiteArm(name="fairshare", settings=FAIR_SHARE_ALONE, by_organization=True),
         SiteArm(name="directcontr", settings=MULTIFACTOR, channel="site_factor"),
+        SiteArm(
+            name="guarantee",
+            settings=MULTIFACTOR,
+            model="directcontr@4h",
+            channel="site_factor",
+            guarantee="4h",
+        ),
         SiteArm(name="shapley", settings=MULTIFACTOR, channel="site_factor", rule=ByShapley.name),
     )
 }

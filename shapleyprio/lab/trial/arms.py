@@ -63,6 +63,7 @@ class Arm:
         model: the policy that decides alike in a simulation.
         channel: through which the daemon steers; None where it does not run.
         rule: by which it ranks. One that estimates needs to know whose jobs are whose.
+        guarantee: of every organization, as in the configuration.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Arm:
     model: str = "directcontr"
     channel: str | None = None
     rule: str = DirectContr.name
+    guarantee: str = "off"
 
     @property
     def needs_qos(self) -> bool:
@@ -95,6 +97,13 @@ ARMS: Mapping[str, Arm] = {
             name="shapleyprio-site-factor",
             settings=MULTIFACTOR,
             channel="site_factor",
+        ),
+        Arm(
+            name="shapleyprio-guarantee-site-factor",
+            settings=MULTIFACTOR,
+            model="directcontr@4h",
+            channel="site_factor",
+            guarantee="4h",
         ),
         Arm(
             name="shapleyprio-live-site-factor",

@@ -171,6 +171,7 @@ def configuration(
     lines = [
         f'[slurm]\ncluster = "{cluster}"\ntimeout = "{COMMAND_SECONDS * speed}s"',
         f'[fairness]\nhorizon = "unlimited"\nsince = "{moment}"\nrule = "{arm.rule}"',
+        f'guarantee = "{arm.guarantee}"',
         f'[estimation]\ntime_limit = "{ESTIMATE_SECONDS * speed}s"',
         f'longest_age = "{ESTIMATE_SECONDS * speed}s"',
         f'[push]\nchannel = "{arm.channel}"',

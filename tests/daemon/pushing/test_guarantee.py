@@ -14,6 +14,7 @@ from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.daemon.answering.freshness import sentences_on_guarantees
 from shapleyprio.daemon.pushing import orders
+from shapleyprio.replay.logs.exports.rows import PARTS, ExportSpan
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.store import Store
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Cluster, Service, config
@@ -107,6 +108,7 @@ def test_it_is_kept_by_a_start_in_time_and_what_the_job_uses_counts(store: Store
     assert told.orders == ("Guarantee of biology: asked for by 2 jobs, kept for 1, broken for 0",)
     with store.cluster(NAME).reading() as view:
         assert "exception" not in {change.kind for change in read_changes(view, NOW, HOUR)}
+        assert list(PARTS["exceptions.jsonl"].read(view, ExportSpan())) == []
     (sentence,) = sentences_on_guarantees(exceptions(service))
     assert sentence.startswith("1 job of biology goes before all others by fairness.guarantee")
 

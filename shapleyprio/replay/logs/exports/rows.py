@@ -174,7 +174,7 @@ def _pauses(view: View, span: ExportSpan) -> Iterator[Row]:
 
 def _exceptions(view: View, span: ExportSpan) -> Iterator[Row]:
     for row in view.orders.exceptions(since=0):
-        if span.holds(row.since, row.ended):
+        if span.holds(row.since, row.ended) and not row.by_guarantee:
             values = {name: getattr(row, name) for name in _OF_EXCEPTION}
             yield ExportedException(
                 cluster=view.cluster, job=row.job_id, passed=dict(row.passed), **values
