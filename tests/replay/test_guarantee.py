@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,11 +16,10 @@ from shapleyprio.fairness.situation import OrganizationState, Situation
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.policies import RunOptions, run_policy
 from shapleyprio.replay.policies.own import own_decisions
-from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay import literal
 from tests.replay.certificate import processors_started
-from tests.replay.strategies import Job, workload_of_jobs, workloads
+from tests.replay.strategies import workloads
 from tests.replay.test_policies import BUSY, BUSY_AND_WIDE, DECIDED, OWNERS_DECIDE, RIGID
 
 if TYPE_CHECKING:
@@ -56,15 +54,6 @@ class Keeping(literal.CoalitionSchedule):
         for job in guaranteed(t, dict.fromkeys(unused, self.seconds), unused, heads):
             return int(job.organization)
         return None
-
-    def _may_start(self, task: literal.Task, t: int, blocked: literal.Task | None) -> bool:
-        if not super()._may_start(task, t, blocked):
-            return False
-        if blocked is None or self.first(t, [blocked.organization]) is None:
-            return True
-        ends = sorted(start.estimated_end for start in self.running(t))
-        reserved = next(end for end in ends if self._free_at(end, t) >= blocked.processors)
-        return t + task.estimate <= reserved
 
 
 def simulated(workload: Workload, policy: str, seconds: int) -> literal.CoalitionSchedule:
@@ -134,32 +123,6 @@ def test_who_asks_is_served_before_the_longest_job_could_have_ended(
         assert longest_claim(workload, schedule, u, seconds) <= longest_job(workload)
 
 
-@pytest.mark.parametrize("policy", ["directcontr", "fairshare", "fcfs"])
-@settings(max_examples=100)
-@given(workload=RIGID, seconds=st.integers(1, 6))
-def test_so_is_the_first_whole_job_of_each_organization_that_asks(
-    policy: str, workload: Workload, seconds: int
-) -> None:
-    """Whatever is backfilled, where none lasts longer than its limit."""
-    schedule = run_policy(workload, f"{policy}@{seconds}s")
-    lasts = max(int(np.maximum(workload.limit, workload.processing_time).max(initial=0)), 1)
-    start = np.full(len(workload.job), workload.window.length)
-    start[schedule.job] = schedule.start
-    order = np.lexsort((workload.position, workload.release))
-    for u in range(len(workload.organizations)):
-        asks = dict.fromkeys(range(len(start)), 0)
-        own = [job for job in order if workload.organization[job] == u]
-        own = [job for job in own if workload.processors[job] <= workload.owned.sum()]
-        for t in range(workload.window.length):
-            at_work = [j for j in own if start[j] <= t < start[j] + workload.processing_time[j]]
-            used = sum(workload.processors[j] for j in at_work)
-            for head in [j for j in own if start[j] > t][:1]:
-                fits = used + workload.processors[head] <= workload.owned[u]
-                waited = t - workload.release[head] >= seconds
-                asks[head] = asks[head] + 1 if fits and waited else 0
-                assert asks[head] <= lasts
-
-
 @given(workload=CROWDED, seconds=st.integers(1, 6))
 def test_who_comes_first_by_the_rule_is_served_as_soon_whoever_asks(
     workload: Workload, seconds: int
@@ -180,28 +143,3 @@ def test_a_guarantee_of_more_than_anybody_waits_changes_nothing_but_draws(
     for policy in sorted(set(DECIDED) - OWNERS_DECIDE):
         with_one = run_policy(workload, f"{policy}@{workload.window.length}s")
         assert processors_started(with_one) == processors_started(run_policy(workload, policy))
-
-
-@pytest.mark.parametrize("with_partitions", [False, True])
-def test_no_job_is_backfilled_beyond_the_reservation_of_one_with_a_guarantee(
-    *, with_partitions: bool
-) -> None:
-    """Else the second one that asks would have to wait for it."""
-    hostile = [Job(2, 0, 10, 6), Job(2, 0, 4, 2)]
-    jobs = [*hostile, Job(0, 0, 5, 4), Job(1, 0, 5, 4), Job(2, 3, 10, 2)]
-    workload = workload_of_jobs([4, 4, 0], jobs, 40, wide="rigid", backfill="easy")
-    if with_partitions:
-        workload = replace(
-            workload,
-            bays=Bays(
-                partitions=("all",),
-                reach=np.ones((1, 1), dtype=np.bool_),
-                owned=workload.owned[None, :],
-                partition=np.zeros(len(jobs), dtype=np.int32),
-            ),
-        )
-    for policy, last in (("fcfs", 14), ("fcfs@1s", 10)):
-        schedule = run_policy(workload, policy)
-        start = dict(zip(schedule.job.tolist(), schedule.start.tolist(), strict=True))
-        by_organization = {int(workload.organization[job]): start[job] for job in start}
-        assert max(by_organization[0], by_organization[1]) == last

@@ -143,10 +143,10 @@ static int64_t first_of_all(int64_t policy, const World *world, int64_t c, int64
     return best;
 }
 
-bool is_guaranteed(const World *world, int64_t c, int64_t t, int64_t u) {
+/* Whether the next job of u has waited for as long as its guarantee says, and fits into what u owns
+ * and does not use. */
+static bool is_guaranteed(const World *world, int64_t c, int64_t t, int64_t u) {
     const Record *record = &world->record;
-    if (!has_guarantee(world, c))
-        return false;
     int64_t used = row_of(world->state.utility, c, u)[0];
     int64_t waited = t - world->jobs.release.at[row(world->state.head, c)[u]];
     return waited >= record->guarantee.at[0] &&

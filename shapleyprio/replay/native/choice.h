@@ -29,10 +29,6 @@ static inline bool is_candidate(const Coalitions *state, int64_t c, int64_t t, i
     return row(state->demand_of, c)[u] != 0 && row(state->passed, c)[u] != t;
 }
 
-/* Whether the next job of u goes first in coalition c: it has waited for as long as its guarantee
- * says, and fits into what u owns and does not use. */
-bool is_guaranteed(const World *world, int64_t c, int64_t t, int64_t u);
-
 /* Returns who is served next in coalition c at moment t; there must be somebody.
  *
  * Where all can start at once (not contended), Ref and Rand take anybody, also in coalitions of

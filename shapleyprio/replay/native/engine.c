@@ -92,8 +92,7 @@ static bool fits(const World *world, int64_t c, int64_t t, int64_t job, Reservat
  *
  * The first one that does not fit gets a reservation for the moment at which enough processors will
  * be free if running jobs last as long as expected. Another organization's first job may start
- * before it if that does not delay it, as far as one can expect; and before one with a guarantee
- * only if it ends by then, or others with a guarantee would have to wait for it, too. What is wider than all processors
+ * before it if that does not delay it, as far as one can expect. What is wider than all processors
  * that there are now waits until some come back. */
 static bool may_start(const World *world, int64_t c, int64_t t, int64_t job,
                       Reservation *reserved) {
@@ -105,11 +104,8 @@ static bool may_start(const World *world, int64_t c, int64_t t, int64_t job,
         return true;
     }
     bool later = width <= world->state.processors.at[c];
-    if (jobs->backfill.at[0] != 0 && reserved->until == NEVER && later) {
+    if (jobs->backfill.at[0] != 0 && reserved->until == NEVER && later)
         *reserved = reservation_for(world, c, t, width, free, 0);
-        if (is_guaranteed(world, c, t, jobs->organization.at[job]))
-            reserved->spare = 0;
-    }
     return false;
 }
 

@@ -211,8 +211,7 @@ static bool may_start(const World *world, int64_t c, int64_t t, int64_t job) {
         Reservation found = reservation_for(world, c, t, width, free, partition);
         if (found.spare >= 0) { /* else it waits until processors come back */
             reserved[RESERVED] = found.until;
-            bool first = is_guaranteed(world, c, t, jobs->organization.at[job]);
-            reserved[SPARE] = first ? 0 : found.spare;
+            reserved[SPARE] = found.spare;
         }
     }
     return false;
