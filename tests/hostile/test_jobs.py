@@ -13,9 +13,22 @@ from pathlib import Path
 
 import pytest
 
+from shapleyprio.config import load_config
+from shapleyprio.daemon.accounting import after_end
+from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.fairness.utility import worth
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from tests.end_to_end.consortium import CLUSTER, GUESTS, MEMBERS, SETTINGS, Consortium, clear, spec
+from shapleyprio.store import Store
+from tests.end_to_end.consortium import (
+    ALL_CPUS,
+    CLUSTER,
+    GUESTS,
+    MEMBERS,
+    SETTINGS,
+    Consortium,
+    clear,
+    spec,
+)
 from tests.end_to_end.ledgers import like_one_read_afresh
 from tests.processes import DAEMON, as_user
 
@@ -257,6 +270,47 @@ def test_be_paid_again_for_a_job_by_requeueing_it_while_it_runs(consortium: Cons
     assert beta.contribution == alpha.utility
     assert alpha.balance == -beta.balance < 0
     like_one_read_afresh(consortium)
+
+
+def test_end_more_jobs_in_one_second_than_are_asked_for_at_once(
+    consortium: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And let them work on, which counts once for each."""
+    monkeypatch.setattr(after_end, "MOST_ASKED", ALL_CPUS - 1)
+    clear(consortium.cluster)
+    works_on = "trap '' TERM CONT; while :; do sleep 1; done"
+    words = ("--parsable", "--account=alpha", f"--array=1-{ALL_CPUS}", "--output=/dev/null")
+    with Store.open(consortium.url(), create=True) as store:
+        config = load_config(consortium.config_file)
+        cycle = Cycle(config, consortium.slurm, store.cluster(CLUSTER))
+        cycle.run()  # what ended before is no part of the ledger
+        array = act(consortium, "sbatch", *words, f"--wrap={works_on}").strip()
+        consortium.until(lambda: running(consortium) == ALL_CPUS, what="all tasks to run")
+        consortium.wait(1.5)
+        act(consortium, "scancel", array)
+        counted: list[int] = []
+
+        def count() -> bool:
+            counted.append(cycle.run().after_end.get("alpha", 0))
+            return counted[-1] > 0
+
+        consortium.until(count, what="work after the ends")
+        cycle.run()
+    with consortium.reading() as view:
+        runs = [run for run, _ in view.runs.all_runs() if run.account == "alpha"]
+        (found,) = view.runs.users_after_end(0, 2**40, 9)
+        standings = {row.organization: row for row in view.history.latest_standings()}
+    assert (len(runs), len({run.end for run in runs})) == (ALL_CPUS, 1)
+    assert (found.jobs, found.processor_seconds) == (ALL_CPUS, sum(counted))
+    assert ALL_CPUS * 3 <= found.processor_seconds <= ALL_CPUS * 30
+    t = standings["alpha"].t
+    assert standings["alpha"].utility == sum(worth(run.begin, run.end, t) for run in runs) > 0
+
+
+def running(consortium: Consortium) -> int:
+    """How many jobs and tasks of the user run."""
+    queue = ("squeue", "-h", "-r", "--user=daemon", "--state=RUNNING", "-o", "%A")
+    return len(consortium.cluster.run(*queue).split())
 
 
 def test_end_every_cycle_by_an_account_with_a_line_end_in_its_name(consortium: Consortium) -> None:
