@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from shapleyprio.cli import main
 from shapleyprio.cli.explain import command
 from shapleyprio.common.wording import MISSING
+from shapleyprio.daemon.answering.explain_ranks import UnionRank
 from shapleyprio.daemon.forecasting.messages import LimitCost
 from shapleyprio.fairness.rule import Ranking
 from shapleyprio.fairness.rules import RULES
@@ -402,6 +403,7 @@ def test_the_document_names_every_key_of_the_json(queue: CommandLine) -> None:
         *of_job["fair_share"],
         *of_job["start"],
         *LimitCost.__dataclass_fields__,
+        *UnionRank.__dataclass_fields__,
         *of_user,
         *of_user["organizations"][0],
         "account",
