@@ -169,7 +169,10 @@ def test_one_bay_for_all_is_no_bay_at_all(workload: Workload, policy: str) -> No
     assert within.contribution == without.contribution
 
 
-@pytest.mark.parametrize("policy", sorted({*KEYS, "ref"} - {"roundrobin", "kai", "kai:20s"}))
+OF_ALL_PARTITIONS = {"roundrobin", "karma", "kai", "kai:20s"}
+
+
+@pytest.mark.parametrize("policy", sorted({*KEYS, "ref"} - OF_ALL_PARTITIONS))
 @settings(max_examples=8)
 @given(one=EXPANDED | RIGID, two=EXPANDED)
 def test_bays_that_do_not_overlap_are_replays_of_their_own(
@@ -177,7 +180,8 @@ def test_bays_that_do_not_overlap_are_replays_of_their_own(
 ) -> None:
     """Organizations with all they have in one partition owe those in another one nothing.
 
-    KAI is not asked: its fair shares are of the processors of all partitions.
+    KAI and Karma are not asked: fair shares and what is lent are of the processors of all
+    partitions.
 
     A rigid job may wait beside a free processor until something happens anywhere. Where the order
     changes with the time alone, what happens in the other partition counts.
