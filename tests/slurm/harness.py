@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -271,7 +270,8 @@ class RealHarness:
         return self._cluster.now()
 
     def wait(self, seconds: int) -> None:
-        time.sleep(seconds / SPEED)
+        until = self._cluster.now() + seconds
+        self.until(lambda: self._cluster.now() >= until, f"{seconds} s to pass")
 
     def until(self, predicate: Callable[[], bool], what: str) -> None:
         self._cluster.wait_until(predicate, real_seconds=PATIENCE_SECONDS / SPEED, what=what)

@@ -66,12 +66,13 @@ def command(**options: Any) -> None:
     share nodes, and may have several.
 
     \b
-    slurm-fairshare               Slurm's own fair share (Fair Tree), shares by processors
-    fifo                          first come, first served
-    shapleyprio-site-factor       this daemon, by site factor
-    shapleyprio-live-site-factor  the same with the rule shapley
-    shapleyprio-nice              this daemon, by nice
-    shapleyprio-qos               this daemon, by priority of QOS
+    slurm-fairshare                    Slurm's Fair Tree, shares by processors
+    fifo                               first come, first served
+    shapleyprio-site-factor            this daemon, by site factor
+    shapleyprio-guarantee-site-factor  the same with a guarantee of 4 h
+    shapleyprio-live-site-factor       with the rule shapley instead
+    shapleyprio-nice                   this daemon, by nice
+    shapleyprio-qos                    this daemon, by priority of QOS
 
     The table shows, from Slurm's accounting at the window's end, the unfairness Δψ/p_tot against
     ref, how often somebody was served out of turn, waits, utilization, and by how much jobs were

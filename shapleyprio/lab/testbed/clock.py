@@ -12,6 +12,7 @@ owner of the cluster says how fast the clock goes.
 from __future__ import annotations
 
 import mmap
+import shutil
 import struct
 import threading
 import time
@@ -149,4 +150,15 @@ def _made(file: Path, speed: float, epoch: float | None) -> tuple[Mapping[str, s
     file.write_bytes(_HEAD.pack(0, speed, shown - real) + setting + setting)
     with file.open("r+b") as opened:
         shared = mmap.mmap(opened.fileno(), 0)
-    return {"LD_PRELOAD": str(LIBRARY), "SHAPLEYPRIO_CLOCK": str(file)}, shared
+    return {"LD_PRELOAD": str(_library_beside(file)), "SHAPLEYPRIO_CLOCK": str(file)}, shared
+
+
+def _library_beside(file: Path) -> Path:
+    """Copies the library to where all who have the clock may read it, without a blank in its path.
+
+    The loader takes a blank or a colon for the end of a name.
+    """
+    library = file.with_name(LIBRARY.name)
+    if not library.exists():
+        shutil.copyfile(LIBRARY, library)
+    return library
