@@ -140,7 +140,7 @@ def test_an_outage_of_the_accounting_daemon_longer_than_the_overlap_loses_nothin
             down = cluster.now()
             for number, name in enumerate(MEMBERS * 3):
                 cluster.submit(name, 30 + 10 * number)
-                consortium.wait(20)
+                consortium.wait(25)
             consortium.until(
                 lambda: consortium.cycles()[-1].outcome == "slurm_unavailable",
                 what="a cycle to fail",
