@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate, compress
 from math import inf
+from operator import attrgetter, mul
 from typing import NamedTuple
 
 from shapleyprio.fairness.runs import Run
@@ -110,6 +111,30 @@ class Scene:
     running_tasks: Callable[[Collection[int]], Mapping[int, int]]
 
 
+class _Place(NamedTuple):
+    """The jobs of one account that may start in the same partitions, and since when each counts."""
+
+    jobs: list[PendingJob]
+    since: list[int]
+
+    def counting(self, tasks_of: Mapping[int, int]) -> CountingJobs | None:
+        """Returns what counts of them, if anything does.
+
+        Args:
+            tasks_of: job id -> how many of its tasks count, where not all do that wait.
+        """
+        tasks = (
+            [tasks_of.get(job.job_id, job.tasks) for job in self.jobs]
+            if tasks_of
+            else list(map(attrgetter("tasks"), self.jobs))
+        )
+        since = list(compress(self.since, tasks))
+        if not since:
+            return None
+        processors = sum(map(mul, tasks, map(attrgetter("processors"), self.jobs)))
+        return CountingJobs(len(since), processors, min(since))
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """The pending jobs as a cycle found them.
@@ -143,7 +168,7 @@ class Demand:
             scene: what else decides.
         """
         jobs: list[PendingJob] = []
-        at: defaultdict[tuple[str, str], list[PendingJob]] = defaultdict(list)
+        at: defaultdict[tuple[str, str], _Place] = defaultdict(lambda: _Place([], []))
         later: dict[int, int] = {}
         news: dict[int, KeptBack] = {}
         width = scene.rooms.width
@@ -159,19 +184,22 @@ class Demand:
                     )
                 continue
             jobs.append(job)
-            at[job.account, job.partition].append(job)
-            if row is None:
-                continue
-            if row.kept_since is None:
-                later[job.job_id] = max(job.eligible, row.counts_since or 0)
-            else:
-                later[job.job_id] = scene.t
-                news[job.job_id] = _restarted(job.job_id, scene.t)
-        for job_id in self._passed_over(at, later, scene):
+            since = job.eligible
+            if row is not None:
+                if row.kept_since is None:
+                    since = max(since, row.counts_since or 0)
+                else:
+                    since = scene.t
+                    news[job.job_id] = _restarted(job.job_id, scene.t)
+                later[job.job_id] = since
+            place = at[job.account, job.partition]
+            place.jobs.append(job)
+            place.since.append(since)
+        for job_id in self._pass_over(at, scene):
             later[job_id] = scene.t
             news[job_id] = _restarted(job_id, scene.t)
         tasks = _tasks_of_throttled(jobs, scene)
-        places = _counting(at, later, tasks)
+        places = {names: found for names, place in at.items() if (found := place.counting(tasks))}
         return Demand(pending, jobs, later, tasks, places, list(news.values()), scene.rooms)
 
     def counting(self) -> dict[int, Counted]:
@@ -185,29 +213,25 @@ class Demand:
             for job in self.jobs
         }
 
-    def _passed_over(
-        self,
-        at: Mapping[tuple[str, str], Sequence[PendingJob]],
-        later: Mapping[int, int],
-        scene: Scene,
-    ) -> Iterator[int]:
-        """Yields jobs behind which their own organization puts one that started before them.
+    def _pass_over(self, at: Mapping[tuple[str, str], _Place], scene: Scene) -> Iterator[int]:
+        """Restarts and yields jobs behind which their own organization puts one that started.
 
         A job of lower priority that starts before them is backfilled, and delays no other.
         """
         queues = self._started_by_priority(scene)
-        for (account, names), jobs in at.items() if queues else ():
+        for (account, names), place in at.items() if queues else ():
             organization = scene.organization_of(account, names)
             here = [queues.get((organization, room), ((), ())) for room in scene.rooms.of(names)]
             newest = max((latest[-1] for _, latest in here if latest), default=0)
-            for job in jobs:
-                since = later.get(job.job_id) or job.eligible or 0
+            for number, since in enumerate(place.since):
                 if newest <= since:
                     continue  # none that started could have done so later
+                job = place.jobs[number]
                 own = scene.own_priority(job)
                 for falling, latest in here:
                     higher = bisect_left(falling, -own)
                     if higher and latest[higher - 1] > since:
+                        place.since[number] = scene.t
                         yield job.job_id
                         break
 
@@ -237,24 +261,6 @@ class Demand:
             )
             for place, jobs in found.items()
         }
-
-
-def _counting(
-    at: Mapping[tuple[str, str], Sequence[PendingJob]],
-    later: Mapping[int, int],
-    tasks_of: Mapping[int, int],
-) -> dict[tuple[str, str], CountingJobs]:
-    found: dict[tuple[str, str], CountingJobs] = {}
-    for place, jobs in at.items():
-        tasks = [tasks_of.get(job.job_id, job.tasks) for job in jobs]
-        counting = list(compress(jobs, tasks))
-        if counting:
-            found[place] = CountingJobs(
-                len(counting),
-                sum(number * job.processors for number, job in zip(tasks, jobs, strict=True)),
-                min(later.get(job.job_id) or job.eligible or 0 for job in counting),
-            )
-    return found
 
 
 def _restarted(job_id: int, t: int) -> KeptBack:
