@@ -467,8 +467,8 @@ def _report(month: Month) -> None:
     first = month.jobs["beta"][2]
     for said in (
         "Order of the queue: nothing known of shapleyprio before, ",
-        "Changes of ownership: node c1: nobody → gamma at .*, account gamma: nobody → gamma at .*"
-        "node c1: gamma → alpha at ",
+        "Changes of ownership: .*node c1: nobody → gamma at .*, node c1: gamma → alpha at ",
+        "Changes of ownership: .*account gamma: nobody → gamma at ",  # in the same second
         f"Pause: since .* until .*, by {user()} \\(the queue looks odd\\); priorities were",
         f"Exception: job {first} of beta before all others since .*, by {user()} "
         "\\(review on Friday\\); it passed 4 of alpha, 2 of beta",
