@@ -20,7 +20,6 @@ from shapleyprio.cli.options.types import INSTANT
 from shapleyprio.common.errors import OutputError
 from shapleyprio.common.wording import dates, listed, whole
 from shapleyprio.config import Config, connect
-from shapleyprio.config.organization import parents_of
 from shapleyprio.daemon.ledgers import cluster_of, stored_ledgers
 from shapleyprio.daemon.steering.afresh import accounted_afresh
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer, key_in
@@ -104,7 +103,7 @@ def command(
     config = load(config_path)
     anonymizer = Anonymizer(key_in(key_file), shift=shift_time) if anonymize else None
     names = [organization.name for organization in config.organizations]
-    parents = parents_of(config.organizations)
+    parents = config.parents
     with termination_unwinds(), _ledgers(config, since, live=live) as ledgers:
         span = ExportSpan(since, until)
         written = export(file, ledgers, names, span, anonymizer, parents=parents)

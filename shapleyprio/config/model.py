@@ -360,19 +360,24 @@ class Config(ConfigSection):
     )
 
     @property
+    def parents(self) -> dict[str, str]:
+        """Organization -> its parent, of those that have one."""
+        return parents_of(self.organizations)
+
+    @property
     def unions(self) -> tuple[int, ...] | None:
         """The number of each organization's union; None if all stand alone."""
-        return unions_of([one.name for one in self.organizations], parents_of(self.organizations))
+        return unions_of([one.name for one in self.organizations], self.parents)
 
     @property
     def guarantees(self) -> dict[str, int]:
         """Organization -> seconds after which its jobs go first; the others have no guarantee."""
-        own = {member.name: member.guarantee for member in self.organizations}
-        found = {
-            name: self.fairness.guarantee if seconds is None else seconds
-            for name, seconds in own.items()
+        usual = self.fairness.guarantee
+        return {
+            one.name: seconds
+            for one in self.organizations
+            if (seconds := usual if one.guarantee is None else one.guarantee)
         }
-        return {name: seconds for name, seconds in found.items() if seconds}
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Config:

@@ -44,12 +44,7 @@ class Ranking:
     @property
     def order(self) -> list[str]:
         """Organizations from the first to be served to the last."""
-        return self._order_after(0)
-
-    @property
-    def scores_of_unions(self) -> Mapping[int, int]:
-        """Number of a union -> the score of its members together."""
-        return {union: path.after(0) for union, path in self._paths_of_unions().items()}
+        return self._order_after(0, self.trajectories, self._paths_of_unions())
 
     def seconds_until_reorder(self, among: Collection[str], within: int) -> int | None:
         """Returns after how many seconds the order changes, if nothing starts or ends meanwhile.
@@ -67,20 +62,21 @@ class Ranking:
         >>> ranking.seconds_until_reorder({"alpha", "beta"}, within=30)
         3
         """
+        unions = self._paths_of_unions()
+        now = self._order_after(0, among, unions)
+        later = (at for at in range(1, within) if self._order_after(at, among, unions) != now)
+        return next(later, None)
 
-        def order(seconds: int) -> list[str]:
-            return [name for name in self._order_after(seconds) if name in among]
-
-        now = order(0)
-        return next((seconds for seconds in range(1, within) if order(seconds) != now), None)
-
-    def _order_after(self, seconds: int) -> list[str]:
-        order = by_score({name: path.after(seconds) for name, path in self.trajectories.items()})
+    def _order_after(
+        self, seconds: int, among: Collection[str], unions: Mapping[int, Trajectory]
+    ) -> list[str]:
+        paths = self.trajectories.items()
+        order = by_score({name: path.after(seconds) for name, path in paths if name in among})
         if self.unions is None:
             return order
-        unions = {union: path.after(seconds) for union, path in self._paths_of_unions().items()}
+        scores = {union: path.after(seconds) for union, path in unions.items()}
         of = dict(zip(self.trajectories, self.unions, strict=True))
-        return sorted(order, key=lambda name: (-unions[of[name]], of[name]))
+        return sorted(order, key=lambda name: (-scores[of[name]], of[name]))
 
     def _paths_of_unions(self) -> dict[int, Trajectory]:
         found: dict[int, Trajectory] = {}

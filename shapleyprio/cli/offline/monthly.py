@@ -17,7 +17,6 @@ from shapleyprio.common.errors import OutputError, ReplayError
 from shapleyprio.common.output import write_json
 from shapleyprio.common.wording import dates, listed
 from shapleyprio.config import Config
-from shapleyprio.config.organization import parents_of
 from shapleyprio.daemon.answering.waits import WaitsInPartition, by_place
 from shapleyprio.daemon.ledgers import stored_ledgers
 from shapleyprio.replay.audit.auditing import Audit, audit
@@ -247,7 +246,7 @@ def audit_of(
         ReplayError: that was nothing of any organization, or numbers get too large.
     """
     names = [one.name for one in config.organizations]
-    workload = past.workload(past.consortium(names, parents_of(config.organizations)))
+    workload = past.workload(past.consortium(names, config.parents))
     return audit(
         workload,
         compared=compared,

@@ -14,7 +14,6 @@ from shapleyprio.config.membership import (
     configured_membership,
     host_list_of,
 )
-from shapleyprio.config.organization import parents_of
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.checking.check_addresses import check_addresses
 from shapleyprio.daemon.checking.check_guarantees import check_guarantees
@@ -271,7 +270,7 @@ def _left_out_partitions(config: Config) -> Iterator[Finding]:
 def _organizations(
     config: Config, members: Membership, owners: Collection[str]
 ) -> Iterator[Finding]:
-    parents = parents_of(config.organizations)
+    parents = config.parents
     heads_that_own = {parents.get(owner, owner) for owner in owners}
     for organization in config.organizations:
         subject, name = f"organization {organization.name}", organization.name

@@ -22,7 +22,7 @@ def check_guarantees(
         members: who has which accounts and nodes.
         layout: of the cluster, or of what a pool has of it.
     """
-    for partition in layout.partitions.values():
+    for partition in layout.partitions.values() if guarantees else ():
         owners = {members.nodes.get(node, NOBODY) for node in partition.nodes}
         short: defaultdict[int, list[str]] = defaultdict(list)
         for name, seconds in guarantees.items():

@@ -20,7 +20,6 @@ from shapleyprio.common.workers import (
     starved,
 )
 from shapleyprio.config import Config
-from shapleyprio.config.organization import parents_of
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.drift.figures import unfairness_of
 from shapleyprio.daemon.drift.messages import SMALLER, DriftAnswer, DriftRequest, DriftResult
@@ -169,7 +168,7 @@ class LiveDrift:
             most_organizations=config.drift.most_organizations,
             memory_limit=config.drift.memory_limit,
             lifeline=line,
-            parents=parents_of(config.organizations),
+            parents=config.parents,
         )
 
 

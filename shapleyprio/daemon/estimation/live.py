@@ -11,7 +11,6 @@ from typing import Protocol
 import structlog
 
 from shapleyprio.config import Config
-from shapleyprio.config.organization import parents_of
 from shapleyprio.daemon.estimation.messages import (
     EstimateAnswer,
     EstimateRequest,
@@ -170,7 +169,7 @@ class LiveEstimates:
             overlap=config.service.overlap,
             coalitions=config.estimation.coalitions,
             seed=self._seed,
-            parents=parents_of(config.organizations),
+            parents=config.parents,
         )
 
         def ask() -> tuple[EstimateAnswer, float]:

@@ -129,7 +129,6 @@ class LiveForecasts:
         self._asked: ForecastRequest | None = None
         self._asked_at = 0.0
         self._seconds = 0.0
-        self._costs_of: ForecastRequest | None = None
         self._costs: dict[int, LimitCost | None] = {}
         self._changed = True
         self._has_rows = True  # of an earlier daemon, perhaps
@@ -197,15 +196,14 @@ class LiveForecasts:
 
         Where forecasts take long this is not found out: nobody asked for it.
         """
-        if self._asked is not self._costs_of:
-            self._costs_of, self._costs = self._asked, {}
-        if job_id not in self._costs and self._seconds <= QUICK_SECONDS:
+        costs = self._costs  # of the queue that a cycle has found last
+        if job_id not in costs and self._seconds <= QUICK_SECONDS:
             try:
                 answer = self._answered(lambda now: replace(now, with_limit=job_id), BRIEF_SECONDS)
             except NoForecastsError:
                 return None
-            self._costs[job_id] = answer.cost
-        return self._costs.get(job_id)
+            costs[job_id] = answer.cost
+        return costs.get(job_id)
 
     def _answered(
         self, question: Callable[[ForecastRequest], ForecastRequest], patience: float
@@ -251,7 +249,8 @@ class LiveForecasts:
         same = last is not None and not self._changed and request.waiting == last.waiting
         if same and last is not None and 0 <= request.t - last.t < LONGEST_SECONDS:
             return None
-        self._asked, self._asked_at, self._changed = request, self._clock(), False
+        self._asked, self._costs = request, {}
+        self._asked_at, self._changed = self._clock(), False
         return request
 
     def _work(self, config: Config, request: ForecastRequest | None) -> None:

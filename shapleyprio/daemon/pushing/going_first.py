@@ -68,9 +68,7 @@ class LastingExceptions:
         """
         with self._store.reading() as view:
             rows = view.orders.exceptions()
-        over = self._over(rows, source, t) if rows else {}
-        if guaranteed is not None:
-            _end_guarantees(over, rows, guaranteed)
+        over = self._ended(rows, source, t, guaranteed)
         lasting = [row for row in rows if row.job_id not in over]
         known = {row.job_id for row in lasting}
         new = [row for row in guaranteed.jobs if row.job_id not in known] if guaranteed else []
@@ -85,6 +83,29 @@ class LastingExceptions:
             if row.by_guarantee and (result := _RESULTS.get(over.get(row.job_id, ""))):
                 became[row.organization, result] += 1
         return Followed([*lasting, *new], became)
+
+    def _ended(
+        self,
+        rows: Sequence[ExceptionRow],
+        source: Source,
+        t: int,
+        guaranteed: Guaranteed | None,
+    ) -> dict[int, str]:
+        """Returns job id -> what ended its exception.
+
+        Of what accounting has just told nobody is asked: a guarantee is kept by a task, too.
+        """
+        started = guaranteed.started if guaranteed else ()
+        over = {row.job_id: STARTED for row in rows if row.by_guarantee and row.job_id in started}
+        others = [row for row in rows if row.job_id not in over]
+        if others:
+            over |= self._over(others, source, t)
+        if guaranteed is not None:
+            asking = {row.job_id for row in guaranteed.jobs}
+            for row in others:
+                if row.by_guarantee and row.job_id not in asking:
+                    over.setdefault(row.job_id, WITHDRAWN)
+        return over
 
     def _over(self, rows: Iterable[ExceptionRow], source: Source, t: int) -> dict[int, str]:
         """Returns job id -> what ended its exception. An unreadable line may be of any job."""
@@ -109,8 +130,7 @@ class LastingExceptions:
 
     def _change(self, over: Mapping[int, str], new: Collection[ExceptionRow], t: int) -> None:
         def change(transaction: Transaction) -> None:
-            for job_id, by in over.items():
-                transaction.orders.end_exception(job_id, t, by)
+            transaction.orders.end_exceptions(over, t)
             transaction.orders.put_exceptions(new)
 
         self._store.transact(change)
@@ -121,18 +141,6 @@ class LastingExceptions:
 
 
 _RESULTS = {STARTED: KEPT, TIME_IS_UP: BROKEN}
-
-
-def _end_guarantees(
-    over: dict[int, str], rows: Iterable[ExceptionRow], guaranteed: Guaranteed
-) -> None:
-    """Adds those that no longer ask, and those that a task of their array has kept."""
-    asking = {row.job_id for row in guaranteed.jobs}
-    for row in rows:
-        if row.by_guarantee and row.job_id in guaranteed.started:
-            over[row.job_id] = STARTED
-        elif row.by_guarantee and row.job_id not in asking:
-            over.setdefault(row.job_id, WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,10 +167,10 @@ class Planner:
         pause = self._read_pause()
         if pause is not None:
             plan = self._plan_pause(pause, waiting.stamp)
-        else:
-            plan = self._plan(waiting, followed.rows, self._read(waiting))
-            plan = replace(plan, parts=waiting.guaranteed.parts if waiting.guaranteed else ())
-        return replace(plan, guarantees=followed.guarantees)
+            return replace(plan, guarantees=followed.guarantees)
+        plan = self._plan(waiting, followed.rows, self._read(waiting))
+        parts = waiting.guaranteed.parts if waiting.guaranteed else ()
+        return replace(plan, guarantees=followed.guarantees, parts=parts)
 
     def _plan(
         self, waiting: PlanInput, exceptions: Sequence[ExceptionRow], record: _OnRecord

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from shapleyprio.common.wording import SECONDS_OF_A_DAY
@@ -42,9 +42,12 @@ def competition(
         job.job_id: number
         for number, job in enumerate(sorted(observation.pending, key=in_slurms_order))
     }
-    after = _dependencies(observed, dependencies)
+    lacking = [job for job in observation.pending if not job.waits_for_its_turn]
+    after = _dependencies(lacking, dependencies)
     waiting = observation.counting_jobs(
-        observed.demand.counting() | _beginning(observed) | _dependent(observed, after)
+        observed.demand.counting()
+        | _beginning(observed, lacking)
+        | _dependent(observed, lacking, after)
     )
     processors = {node.name: node.usable(observation.tres) for node in observation.nodes}
     busy = {node.name: node.allocated.get(observation.tres, 0) for node in observation.nodes}
@@ -86,9 +89,11 @@ def _counted(observed: Observed, job: PendingJob, since: int) -> Counted:
     return Counted(since, tasks, observed.demand.rooms.widest(job.partition))
 
 
-def _dependencies(observed: Observed, dependencies: Dependencies) -> Mapping[int, tuple[int, ...]]:
+def _dependencies(
+    lacking: Iterable[PendingJob], dependencies: Dependencies
+) -> Mapping[int, tuple[int, ...]]:
     """Returns on which others jobs depend that wait for nothing else; nothing if Slurm is away."""
-    waiting = (job for job in observed.observation.pending if missing(job.reason) == "dependency")
+    waiting = (job for job in lacking if missing(job.reason) == "dependency")
     dependent = [job.job_id for job in islice(waiting, MOST_DEPENDENT)]
     try:
         return dependencies(dependent) if dependent else {}
@@ -96,19 +101,20 @@ def _dependencies(observed: Observed, dependencies: Dependencies) -> Mapping[int
         return {}
 
 
-def _dependent(observed: Observed, after: Mapping[int, object]) -> dict[int, Counted]:
+def _dependent(
+    observed: Observed, lacking: Iterable[PendingJob], after: Mapping[int, object]
+) -> dict[int, Counted]:
     """Returns the dependent jobs, as they will count; when, nobody knows."""
-    pending = observed.observation.pending
     return {
-        job.job_id: _counted(observed, job, job.submit) for job in pending if job.job_id in after
+        job.job_id: _counted(observed, job, job.submit) for job in lacking if job.job_id in after
     }
 
 
-def _beginning(observed: Observed) -> dict[int, Counted]:
+def _beginning(observed: Observed, lacking: Iterable[PendingJob]) -> dict[int, Counted]:
     """Returns the jobs that only wait for a time at which they are to begin, as they will count."""
     latest = observed.observation.t + SOON_SECONDS
     return {
         job.job_id: _counted(observed, job, job.eligible)
-        for job in observed.observation.pending
+        for job in lacking
         if missing(job.reason) == "time" and job.eligible is not None and job.eligible <= latest
     }

@@ -29,8 +29,10 @@ def guaranteed_jobs(
     """
     observation, demand = observed.observation, observed.demand
     running = {run.key.job_id for run in started}  # the queue may be read before they left it
-    waiting = demand.jobs if guarantees else ()
-    jobs = {job.job_id: job for job in waiting if job.job_id not in running}
+    known = running.union(run.array_job_id for run in started)
+    if not guarantees:
+        return Guaranteed(jobs=(), parts=(), started=known)
+    jobs = {job.job_id: job for job in demand.jobs if job.job_id not in running}
     usable = observation.owned_processors(usable=True)
     of = {
         name: _Use(used, usable.get(name, 0))
@@ -49,7 +51,7 @@ def guaranteed_jobs(
             if one.tasks == jobs[one.job].tasks
         ],
         parts=[(jobs[one.job], one.tasks) for one in first if one.tasks < jobs[one.job].tasks],
-        started=running.union(run.array_job_id for run in started),
+        started=known,
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shapleyprio.config import Config
-from shapleyprio.config.organization import parents_of
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.pushing.push import Wanted
@@ -104,7 +103,7 @@ class Ranker:
             points,
             observation,
             opened.ledger.completed(observation.t),
-            parents_of(self._config.organizations),
+            self._config.parents,
         )
         return Ranked(
             rule=ranking.rule,

@@ -88,6 +88,12 @@ class AdminOrders(AdminOrdersView):
             self._change(lasting, ended=max(at, lasting.since), ended_by=by)
         return lasting
 
+    def end_exceptions(self, over: Mapping[int, str], at: int) -> None:
+        """Ends the exceptions of some jobs: job id -> what ended each."""
+        for row in self.exceptions() if over else ():
+            if row.job_id in over:
+                self._change(row, ended=max(at, row.since), ended_by=over[row.job_id])
+
     def note_passed(self, row: ExceptionRow, passed: Mapping[str, int]) -> None:
         """Notes before how many jobs of whom an exception has put its job."""
         self._change(row, passed=passed)
