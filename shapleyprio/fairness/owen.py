@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import factorial
 
-from shapleyprio.fairness.shapley import shapley
+from shapleyprio.fairness.shapley import members, shapley
 
 
 def owen(values: Sequence[int], unions: Sequence[int] | None) -> tuple[Fraction, ...]:
@@ -52,21 +52,18 @@ def owen_numerators(values: Sequence[int] | Mapping[int, int], unions: Sequence[
     largest = factorial(max(mask.bit_count() for mask in masks))
     for own in masks:
         others, d = [mask for mask in masks if mask != own], own.bit_count()
-        by_sizes = {u: [[0] * d for _ in masks] for u in range(len(unions)) if own >> u & 1}
+        added = dict.fromkeys(parts_of(own), 0)
         for whole in range(2 ** len(others)):
             base, q = joined(others, whole), whole.bit_count()
-            inside = {part: values[base | part] for part in parts_of(own)}
-            for u, gains in by_sizes.items():
-                bit, row = 1 << u, gains[q]
-                for part, value in inside.items():
-                    if not part & bit:
-                        row[part.bit_count()] += inside[part | bit] - value
-        between = [factorial(q) * factorial(len(others) - q) for q in range(len(masks))]
+            between = factorial(q) * factorial(len(others) - q)
+            for part in added:
+                added[part] += between * values[base | part]
         within = [largest // factorial(d) * factorial(s) * factorial(d - s - 1) for s in range(d)]
-        for u, gains in by_sizes.items():
+        for u in members(own):
             numerators[u] = sum(
-                one * sum(weight * gain for weight, gain in zip(within, row, strict=True))
-                for one, row in zip(between, gains, strict=True)
+                within[part.bit_count()] * (added[part | 1 << u] - value)
+                for part, value in added.items()
+                if not part >> u & 1
             )
     return numerators
 

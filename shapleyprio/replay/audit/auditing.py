@@ -158,11 +158,13 @@ def audit(
         periods=found,
         unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
         going_first=going_first(workload),
-        guarantees={
-            one.policy: guarantees_under(workload, one, seconds_in(guarantee) or 0)
-            for one in (recorded, *others)
-            if guarantee is not None and (one is recorded or "@" in one.policy)
-        },
+        guarantees={}
+        if guarantee is None
+        else guarantees_under(
+            workload,
+            [recorded, *(one for one in others if "@" in one.policy)],
+            seconds_in(guarantee) or 0,
+        ),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -38,15 +38,21 @@ class Guarantees:
 
 
 def guarantees_under(
-    workload: Workload, schedule: Schedule, seconds: int
-) -> tuple[Guarantees, ...]:
-    """Returns what became of a guarantee of so many seconds, by organization.
+    workload: Workload, schedules: Iterable[Schedule], seconds: int
+) -> dict[str, tuple[Guarantees, ...]]:
+    """Returns policy -> what became of a guarantee of so many seconds, by organization.
 
     As in the daemon a job asks while it fits, the longest wait first, and is broken when it has
     asked for so long again.
     """
-    waits = flow_times(workload, schedule) - workload.processing_time
     alone = flow_times_alone(workload)
+    return {one.policy: _under(workload, one, seconds, alone) for one in schedules}
+
+
+def _under(
+    workload: Workload, schedule: Schedule, seconds: int, alone: NDArray[np.int64]
+) -> tuple[Guarantees, ...]:
+    waits = flow_times(workload, schedule) - workload.processing_time
     could = alone != NEVER_ALONE
     alone = alone - workload.processing_time
     found = []

@@ -81,8 +81,8 @@ def _block(longest: int, workload: Workload) -> Block:
 
 
 def _keys(workload: Workload, block: Block) -> Keys:
-    unions = workload.unions is not None
-    return lattice.lattice_keys(len(workload.owned), block, by_second=True, unions=unions)
+    k, unions = len(workload.owned), workload.unions
+    return lattice.lattice_keys(k, block, by_second=True, unions=unions)
 
 
 def _start(world: World, length: int) -> Run:

@@ -109,16 +109,16 @@ class OrderingDraws:
     def __init__(self, unions: Sequence[int], seed: int) -> None:
         self._unions = unions
         self._random = np.random.default_rng((seed % 2**64, len(unions)))
-        self._drawn = np.zeros((0, len(unions)), dtype=np.int64)
+        self._pairs: list[Ints] = []
 
     def sample(self, budget: int) -> OrderingSample:
         """Draws so many that there are about `budget` coalitions, and two pairs at least."""
         k = len(self._unions)
         pairs = max(budget // (2 * (k - 1)), 2)
-        while len(self._drawn) < 2 * pairs:
+        while len(self._pairs) < pairs:
             one = random_orderings(self._unions, 1, self._random)
-            self._drawn = np.concatenate((self._drawn, one, one[:, ::-1]))
-        orderings = self._drawn[: 2 * pairs]
+            self._pairs.append(np.concatenate((one, one[:, ::-1])))
+        orderings = np.concatenate(self._pairs[:pairs])
         place = np.argsort(orderings, axis=1)
         joined = place[:, None, :] < np.arange(1, k)[:, None]
         coalitions, row = np.unique(joined.reshape(-1, k), axis=0, return_inverse=True)

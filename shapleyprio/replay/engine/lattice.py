@@ -22,7 +22,7 @@ smaller numbers: a coalition's number has the bits of its members.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import factorial, lcm
 
@@ -61,21 +61,22 @@ def lattice_keys(
     *,
     by_second: bool,
     more_lists: int = 0,
-    unions: bool = False,
+    unions: Sequence[int] | None = None,
 ) -> Keys:
     """Makes rows for R(C) of all coalitions C.
 
     Args:
         organizations: k.
         block: of keys.
-        unions: whether organizations stand together: then what is noted of all coalitions is
-            enough (`native/owen.h`), and rows are never written to.
+        unions: of each organization the number of its union, if not all stand alone: then what is
+            noted of all coalitions is enough (`native/owen.h`), and rows are never written to.
         more_lists: longest notes for which there is room besides LISTS; when it is full, rows are
             made of what is noted. Where keys are found by second there is room for all.
         by_second: whether keys may be found so if one limb is enough.
     """
     count = 2**organizations
-    by = by_second_of(organizations if unions or (by_second and not block.wide) else 0, block)
+    found = unions is not None or (by_second and not block.wide)
+    by = by_second_of(organizations if found else 0, block)
     keys = keys_of(
         rows=count,
         coalitions=count,

@@ -7,7 +7,7 @@ nothing changes any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -15,16 +15,13 @@ import numpy as np
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST
-from shapleyprio.replay.forecasts.present import Present
+from shapleyprio.replay.forecasts.present import After, Present
 
 MOST_IN_A_ROW = 4
 """So many jobs depend on each other one after the other at most, ..."""
 
 MOST_PLAYS = 8
 """... and so often a future is played."""
-
-After = Mapping[int, tuple[int, ...]]
-"""Job -> those that have to end before it is released."""
 
 
 def releasable(after: After) -> frozenset[int]:
@@ -43,12 +40,17 @@ def releasable(after: After) -> frozenset[int]:
 
 
 def with_releases(
-    present: Present, lengths: Ints, wanted: Ints, starts_of: Callable[[Present, Ints], Ints]
+    present: Present,
+    dependent: Collection[int],
+    lengths: Ints,
+    wanted: Ints,
+    starts_of: Callable[[Present, Ints], Ints],
 ) -> Ints:
     """Plays a future in which dependent jobs are released when those have ended before them.
 
     Args:
         present: where it begins.
+        dependent: its jobs that are `releasable`.
         lengths: int64[jobs of the present], processing times.
         wanted: int64[...], jobs whose starts are wanted.
         starts_of: plays it: returns int64[jobs of the present], when each starts, of which some
@@ -58,7 +60,6 @@ def with_releases(
         int64[jobs of the present], when each starts; NEVER for later than any future.
     """
     never = present.t + (LONGEST + 1) * DAY
-    dependent = releasable(present.after)
     before = {other for job in dependent for other in present.after[job]}
     wanted = np.array(sorted({*wanted.tolist(), *before}), dtype=np.int64)
     release = present.jobs.release.copy()

@@ -214,9 +214,9 @@ def play(
     Returns:
         int64[futures, jobs of the present], when each starts; NEVER if not within four weeks.
     """
-    jobs = present.jobs
+    jobs, dependent = present.jobs, releasable(present.after)
     if wanted is None:
-        never = present.after.keys() - releasable(present.after)
+        never = present.after.keys() - dependent
         wanted = np.setdiff1d(np.flatnonzero(present.waits), list(never))
     drawn_by = jobs.limit if drawn_by is None else drawn_by
     lengths = predictor.draw(
@@ -237,7 +237,7 @@ def play(
                 days = min(days * STEP, LONGEST)
 
         found.append(
-            with_releases(present, one, wanted, starts_of)
+            with_releases(present, dependent, one, wanted, starts_of)
             if present.after
             else starts_of(present, wanted)
         )

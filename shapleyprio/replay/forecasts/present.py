@@ -22,6 +22,9 @@ from shapleyprio.replay.workloads.workload import Workload, jobs_of
 Numbers = NDArray[np.object_]
 """Python's integers, which no sum exceeds."""
 
+After = Mapping[int, tuple[int, ...]]
+"""Job -> those that have to end before it is released."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
@@ -64,7 +67,7 @@ class Present:
     processors: Ints
     executed: Executed
     bay: Ints | None = None
-    after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    after: After = field(default_factory=dict)
 
     @property
     def waits(self) -> NDArray[np.bool_]:

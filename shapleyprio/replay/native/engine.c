@@ -135,7 +135,8 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
     bool contended = waiting > 1 && (policy == RANKED || state->demand.at[c] > *free);
     if (by_keys(policy) && contended && lacks_keys(&world->keys, c))
         return false;
-    bool rigid = jobs->rigid.at[0] != 0;
+    bool rigid = jobs->rigid.at[0] != 0, fickle = is_fickle(policy, world, c);
+    bool one_by_one = !rigid && by_copy(policy, world, c);
     int64_t t = state->now.at[c], u = -1;
     Reservation reserved = {NEVER, 0};
     while (*free > 0 && waiting > 0) {
@@ -145,7 +146,7 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
         if (!starts && jobs->backfill.at[0] == 0)
             return true;
         if (starts) {
-            int64_t width = !rigid && by_copy(policy, world, c) ? 1 : row(state->rest, c)[u];
+            int64_t width = one_by_one ? 1 : row(state->rest, c)[u];
             start(world, c, t, u, least(width, *free));
         } else {
             row(state->passed, c)[u] = t;
@@ -153,7 +154,7 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
         if (!starts || row(state->demand_of, c)[u] == 0) {
             waiting--;
             u = -1;
-        } else if (is_fickle(policy, world, c)) {
+        } else if (fickle) {
             u = -1;
         }
         if (reserved.until != NEVER)

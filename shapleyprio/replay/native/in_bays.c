@@ -264,6 +264,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
         return true;
     int64_t t = state->now.at[c], u = -1, k = organizations_of(state);
     bool rigid = jobs->rigid.at[0] != 0, passes = jobs->backfill.at[0] != 0;
+    bool fickle = is_fickle(policy, world, c), one_by_one = by_copy(policy, world, c);
     for (int64_t partition = 0; passes && partition < world->bays.reach.n[0]; partition++)
         partition_of(world, c, partition)[RESERVED] = NEVER;
     int64_t candidates = find_candidates(world, c, t, 0, k);
@@ -277,7 +278,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
         int64_t *queue = queue_of(world, c, u, partition), width = queue[REST];
         bool others_too = false;
         if (!rigid)
-            width = by_copy(policy, world, c) ? 1 : least(width, partition_of(world, c, partition)[OPEN]);
+            width = one_by_one ? 1 : least(width, partition_of(world, c, partition)[OPEN]);
         if (!rigid || may_start(world, c, t, job)) {
             others_too = start(world, c, t, job, width);
         } else if (!passes) {
@@ -291,7 +292,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
             candidates = find_candidates(world, c, t, 0, k);
         else
             candidates -= 1 - find_candidates(world, c, t, u, u + 1);
-        if (is_fickle(policy, world, c))
+        if (fickle)
             u = -1;
     }
     if (rigid && !passes)

@@ -64,7 +64,7 @@ def ref_world(workload: Workload, seed: int, *, more_lists: int = 0) -> World:
     k, jobs = len(workload.organizations), jobs_of(workload)
     block = ref_block(workload)  # refuses what would need too much memory below
     state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
-    unions = workload.unions is not None
+    unions = workload.unions
     keys = lattice.lattice_keys(k, block, by_second=True, more_lists=more_lists, unions=unions)
     record = record_of(workload, jobs, 2**k - 1, seed, wide=block.wide)
     return world_of(workload, jobs, state, keys, record)

@@ -359,7 +359,7 @@ def policy_named(name: str) -> Policy:
 def _with_guarantee(name: str) -> Policy:
     before, _, wait = name.partition("@")
     policy, seconds = policy_named(before), seconds_in(wait)
-    if policy.name.partition(":")[0] in WITHOUT_GUARANTEE:
+    if not _keeps_guarantees(before):
         raise PolicyError(f"policy {before} keeps no guarantees; leave @{wait} out")
     if not seconds:
         raise PolicyError(f"policy {name!r}: {wait!r} is no wait; write for instance {before}@4h")
@@ -377,6 +377,12 @@ def _with_guarantee(name: str) -> Policy:
     )
 
 
+def _keeps_guarantees(policy: str) -> bool:
+    """Returns whether a policy of that name may have a guarantee."""
+    kind = policy.partition(":")[0]
+    return kind not in WITHOUT_GUARANTEE and not kind.startswith(f"{SAMPLED_REFERENCE}-")
+
+
 def guaranteed(policies: Iterable[str], wait: str | None) -> list[str]:
     """Returns policies, each followed by the same with a guarantee, where it can have one.
 
@@ -386,8 +392,7 @@ def guaranteed(policies: Iterable[str], wait: str | None) -> list[str]:
     found = []
     for policy in policies:
         found.append(policy)
-        can = "@" not in policy and policy.partition(":")[0] not in WITHOUT_GUARANTEE
-        if wait is not None and can and not policy.startswith(f"{SAMPLED_REFERENCE}-"):
+        if wait is not None and "@" not in policy and _keeps_guarantees(policy):
             found.append(f"{policy}@{wait}")
     return found
 

@@ -67,7 +67,7 @@ def test_they_are_counted_as_the_daemon_counts_them(
     workload: Workload, seconds: int, policy: str
 ) -> None:
     schedule = run_policy(workload, policy)
-    found = guarantees_under(workload, schedule, seconds)
+    found = guarantees_under(workload, [schedule], seconds)[schedule.policy]
     for u, one in enumerate(found):
         asked, kept, late = literally(workload, schedule, u, seconds)
         assert (one.asked, one.kept, one.broken) == (len(asked), kept, len(late))
@@ -79,13 +79,17 @@ def test_they_are_counted_as_the_daemon_counts_them(
 def test_no_guarantee_is_broken_where_no_job_lasts_longer(workload: Workload, policy: str) -> None:
     seconds = longest_job(workload) or 1
     schedule = run_policy(workload, f"{policy}@{seconds}s")
-    assert sum(one.broken for one in guarantees_under(workload, schedule, seconds)) == 0
+    assert (
+        sum(one.broken for one in guarantees_under(workload, [schedule], seconds)[schedule.policy])
+        == 0
+    )
 
 
 def test_what_a_job_would_have_waited_on_its_owners_nodes_alone_is_said() -> None:
     flood = [Job(0, 0, 40, 3), Job(1, 0, 20), Job(1, 5, 10, 2)]
     workload = workload_of_jobs([1, 2], flood, 100)
-    other, own = guarantees_under(workload, run_policy(workload, "fcfs"), 10)
+    schedule = run_policy(workload, "fcfs")
+    other, own = guarantees_under(workload, [schedule], 10)["fcfs"]
     assert (other.asked, own.asked) == (0, 2)
     assert (own.kept, own.broken) == (0, 2)
     assert own.late == (20 + 15) / 2

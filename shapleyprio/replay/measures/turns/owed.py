@@ -44,7 +44,7 @@ class Owed:
         state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
         record = record_of(workload, jobs, NOBODY, 0, wide=block.wide)
         unions = workload.unions
-        keys = lattice.lattice_keys(k, block, by_second=True, unions=unions is not None)
+        keys = lattice.lattice_keys(k, block, by_second=True, unions=unions)
         self._world = packed(world_of(workload, jobs, packed(state), keys, record))
         self._seconds = block.seconds
         blocks = -(-workload.window.length // block.seconds)
