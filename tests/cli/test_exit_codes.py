@@ -81,6 +81,10 @@ def test_2_an_unknown_job(steered: CommandLine) -> None:
         ["history", "--limit", "0"],
         ["history", "--limit", "9" * 30],
         ["demo", "--simulated", "--hours", "nan"],
+        [
+            *("rehearse", "log", "--slurm-conf", "/dev/null", "--organizations", "/dev/null"),
+            *("--days", "nan"),
+        ],
         ["demo", "--simulated", "--svg", "/nonexistent/demo.svg"],
     ],
 )

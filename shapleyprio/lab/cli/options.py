@@ -25,9 +25,9 @@ def speed_option(*, help: str = SPEED) -> Option[Any]:  # noqa: A002
     )
 
 
-side_by_side_option = count_option(
-    "--side-by-side", default=2, help="How many arms to run at once."
-)
+def side_by_side_option(default: int = 2) -> Option[Any]:
+    """Makes the option for how many arms to run at once."""
+    return count_option("--side-by-side", default=default, help="How many arms to run at once.")
 
 
 def directory_option(command: AnyCommand) -> AnyCommand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from shapleyprio.lab.cli.options import (
     directory_option,
     keep_option,
     refuse_used_directory,
+    side_by_side_option,
     speed_option,
 )
 from shapleyprio.lab.cli.parameters import RehearseParameters
@@ -92,7 +94,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 @count_option("--repeat", default=1, help="How often to run each arm.")
 @speed_option()
-@count_option("--side-by-side", default=1, help="How many arms to run at once.")
+@side_by_side_option(default=1)
 @keep_option("arms")
 @directory_option
 @json_option
@@ -119,7 +121,10 @@ def command(**options: Any) -> None:
     Nothing touches your cluster.
     """  # noqa: D301 - click looks for the character \b
     parameters = RehearseParameters(report=report_parameters(options), **options)
-    refuse((len(set(parameters.arms)) < len(parameters.arms), "the same --arm is named twice"))
+    refuse(
+        (len(set(parameters.arms)) < len(parameters.arms), "the same --arm is named twice"),
+        (isnan(parameters.days), "nan is no number of days"),
+    )
     refuse_used_directory("--directory", parameters.directory)
     logs = (("LOG", Path(file)) for file in files_of(parameters.log))
     refuse_the_same_file(

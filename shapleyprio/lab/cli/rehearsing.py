@@ -26,10 +26,10 @@ from shapleyprio.lab.cli.parameters import RehearseParameters
 from shapleyprio.lab.cli.trial_progress import watching
 from shapleyprio.lab.cli.trialling import install
 from shapleyprio.lab.experiment.keeping import KeptResults
+from shapleyprio.lab.experiment.logs import checksum
 from shapleyprio.lab.rehearsal.answer import Answer, RehearsedRun, answer_of
 from shapleyprio.lab.rehearsal.arms import ARMS, USUAL_ARMS, SiteArm, changed
 from shapleyprio.lab.rehearsal.jobs import Days, SiteJobs, last_days, site_jobs
-from shapleyprio.lab.rehearsal.keeping import checksum
 from shapleyprio.lab.rehearsal.page import rehearsal_page
 from shapleyprio.lab.rehearsal.report import answer_as_json, write_waits
 from shapleyprio.lab.rehearsal.running import Kept, kept_traces, named_runs, run_arms
@@ -117,19 +117,20 @@ def prepare(parameters: RehearseParameters) -> Prepared:
         days=days,
         jobs=jobs,
         runs=named_runs(arms, parameters.repeat),
-        kept=_kept(parameters, days),
+        kept=_kept(parameters, days, site.conf.files),
     )
 
 
-def _kept(parameters: RehearseParameters, days: Days) -> Kept | None:
+def _kept(parameters: RehearseParameters, days: Days, conf_files: Sequence[Path]) -> Kept | None:
     if parameters.keep is None:
         return None
     results = KeptResults(parameters.keep, asked_as="rehearsal")
     results.make()
-    site = (parameters.slurm_conf, parameters.associations, parameters.qos)
+    site = (*conf_files, parameters.associations, parameters.qos)
     given = (*site, parameters.organizations, *map(Path, files_of(parameters.log)))
     inputs = {
-        "files": checksum(file for file in given if file is not None),
+        "files": [checksum(file) for file in given if file is not None],
+        "time_zone": parameters.time_zone,
         "days": [days.begin, days.since, days.until],
         "speed": parameters.speed,
     }

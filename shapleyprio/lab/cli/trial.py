@@ -52,7 +52,7 @@ DAEMON = ServiceSection()
     help="From one new-job poll of the daemon to the next, on the cluster's clock, or off.",
 )
 @speed_option()
-@side_by_side_option
+@side_by_side_option()
 @directory_option
 @json_option
 @click.option("--jobs", is_flag=True, help="With --json: a row for each job of each arm, too.")

@@ -47,7 +47,7 @@ NOT_FOR_LISTS = frozenset({"side-by-side", "repeat", "keep", "directory", "json"
     help="How often to run each trial.",
 )
 @keep_option("trials (NAME.json, NAME.2.json and so on)", required=True)
-@side_by_side_option
+@side_by_side_option()
 @directory_option
 @json_option
 def command(trial_list: Path, logs: Path, **options: Any) -> None:

@@ -13,7 +13,7 @@ from shapleyprio.lab.rehearsal.delays import Delays, delays_of, worst
 from shapleyprio.lab.rehearsal.jobs import SiteJobs
 from shapleyprio.lab.trial.report import executed_by, faults_of, held_against, simulated
 from shapleyprio.lab.trial.running import Trace
-from shapleyprio.replay.policies import RECORDED, REFERENCE, run_policy
+from shapleyprio.replay.policies import RECORDED, REFERENCE
 from shapleyprio.replay.policies.registry import MOST_FOR_REF
 from shapleyprio.replay.results import Result, results_of
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -126,13 +126,10 @@ def answer_of(
         ReplayError: the fair schedule cannot be computed exactly.
     """
     workload = replace(jobs.plan.workload, start=jobs.started)
-    fair = None
-    happened = [run_policy(workload, RECORDED, seed=seed)]
-    if len(workload.organizations) <= MOST_FOR_REF:
-        happened.insert(0, run_policy(workload, REFERENCE, seed=seed, cores=cores))
-        fair, result = results_of(workload, happened)
-    else:
-        (result,) = results_of(workload, happened)
+    few = len(workload.organizations) <= MOST_FOR_REF
+    wanted = (REFERENCE, RECORDED) if few else (RECORDED,)
+    *references, result = simulated(workload, seed=seed, cores=cores, policies=wanted)
+    fair = references[0] if references else None
     recorded = RehearsedRun(name=RECORDED, each=[waits_of(jobs, jobs.started)], result=result)
     arms = [
         _together(
@@ -168,7 +165,7 @@ def _arm(jobs: SiteJobs, trace: Trace, *, seed: int, cores: int, fair: bool) -> 
         result=result,
         delays=delays,
         trace=trace,
-        faults=[*faults_of(trace, executed, preempts=jobs.plan.preempts), *late],
+        faults=[*faults_of(trace, executed, preempts=jobs.plan.preempts(trace.arm)), *late],
     )
 
 

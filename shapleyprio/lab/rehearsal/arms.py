@@ -51,7 +51,6 @@ ARMS: Mapping[str, SiteArm] = {
         SiteArm(
             name="guarantee",
             settings=MULTIFACTOR,
-            model="directcontr@4h",
             channel="site_factor",
             guarantee="4h",
         ),

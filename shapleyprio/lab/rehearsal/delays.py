@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shapleyprio.fairness.runs import run_of
 from shapleyprio.lab.rehearsal.jobs import SiteJobs
 from shapleyprio.lab.rehearsal.plan import SitePlan
-from shapleyprio.lab.trial.executed import ExecutedWorkload
+from shapleyprio.lab.trial.executed import ExecutedWorkload, processors_held
 from shapleyprio.lab.trial.numbering import records_by_job
 from shapleyprio.lab.trial.running import Trace
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -105,12 +105,7 @@ def _short_seconds(
         change[begin] -= processors
         change[end] += processors
     idle = sum(plan.sizes[node] for node in nodes) + change.cumsum()[:length]
-    wanted = np.zeros(length, dtype=np.int64)
-    until = np.where(executed.started == UNKNOWN, length, executed.started)
-    for job in np.flatnonzero(own & (executed.submitted != UNKNOWN)).tolist():
-        waiting = wanted[max(executed.submitted[job], 0) : until[job]]
-        np.maximum(waiting, plan.workload.processors[job], out=waiting)
-    return np.concatenate([[0], (wanted > idle).cumsum()])
+    return executed.short_before(idle, own)
 
 
 def _held(
@@ -122,7 +117,7 @@ def _held(
         run = run_of(record, plan.sizes)
         if run is None:
             continue
-        held = trace.held.get(run.key, run.processors)
+        held = processors_held(record, plan.sizes, trace.held)
         inside = sum(processors for node, processors in held.items() if node in nodes)
         begin = min(max(run.begin - trace.begin, 0), length)
         end = length if run.end is None else min(run.end - trace.begin, length)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, fields
-from pathlib import Path
 from typing import Any
 
 from shapleyprio.common.errors import OutputError
@@ -15,15 +13,6 @@ from shapleyprio.lab.trial.running import Trace
 from shapleyprio.lab.trial.steering import CycleCounts
 
 _RECORD = tuple(field.name for field in fields(JobRecord))
-
-
-def checksum(files: Iterable[Path]) -> str:
-    """Returns the SHA-256 of some files together."""
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()
 
 
 def trace_as_json(trace: Trace) -> dict[str, Any]:

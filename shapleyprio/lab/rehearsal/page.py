@@ -16,16 +16,13 @@ from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.reports import replay_sections
 from shapleyprio.reports.front import about, reading
 from shapleyprio.reports.html.colors import colors_of
-from shapleyprio.reports.html.comparisons import spread
+from shapleyprio.reports.html.comparisons import SPREAD, spread
 from shapleyprio.reports.html.page import Cell, Front, Page, Section, Table, columns_of
 from shapleyprio.reports.html.provenance import versions
 from shapleyprio.reports.replay_page import choice_of
 from shapleyprio.reports.replayed import Replayed
 
-PERCENTS = (5, 25, 50, 75, 95)
 HOUR = 3600
-TRUSTED = 0.2
-"""Part by which the mean wait of `today` may differ from what happened."""
 
 
 def rehearsal_page(answer: Answer, *, days: Days, speed: int, command: str) -> Page:
@@ -129,7 +126,7 @@ def waits(answer: Answer) -> Section:
         chart=spread(
             "runs",
             columns_of(
-                ("policy", *(f"p{percent}" for percent in PERCENTS)),
+                ("policy", *(f"p{percent}" for percent in SPREAD)),
                 ((row[0], *row[2:]) for row in found),
             ),
             title="from release to start",
@@ -140,7 +137,7 @@ def waits(answer: Answer) -> Section:
         table=Table(
             headings=(
                 *("configuration", "mean, s"),
-                *("median, s" if p == 50 else f"{p} %, s" for p in PERCENTS),
+                *("median, s" if p == 50 else f"{p} %, s" for p in SPREAD),
             ),
             rows=found,
         ),
@@ -148,7 +145,7 @@ def waits(answer: Answer) -> Section:
 
 
 def _percentiles(run: RehearsedRun) -> list[float]:
-    found: list[float] = np.percentile(run.waits, PERCENTS).tolist()
+    found: list[float] = np.percentile(run.waits, SPREAD).tolist()
     return found
 
 

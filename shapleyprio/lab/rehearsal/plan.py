@@ -22,9 +22,9 @@ from shapleyprio.lab.rehearsal.taken_over import (
 )
 from shapleyprio.lab.rehearsal.usage import earn
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.configuration import LONGEST_GUARD, ClusterSpec
+from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.lab.trial.arms import Arm
-from shapleyprio.lab.trial.plan import CHEAP_JOBS, NO_KILL, SPARE_SECONDS
+from shapleyprio.lab.trial.plan import of_any_plan
 from shapleyprio.replay.workloads.workload import Workload
 from shapleyprio.slurm.associations import ROOT
 
@@ -123,10 +123,9 @@ class SitePlan:
         wanted = any(job.gpus for job in self.jobs)
         return self.site.conf.accounted | {GPU} if wanted else frozenset()
 
-    @property
-    def preempts(self) -> bool:
-        """Whether jobs may be ended, and begin again, because of others."""
-        return self.site.conf.settings.get("PreemptType", "preempt/none") != "preempt/none"
+    def preempts(self, arm: Arm) -> bool:
+        """Returns whether under an arm jobs may be ended and begin again because of others."""
+        return self._settings(arm, 1)["PreemptType"] not in {"", "preempt/none"}
 
     @property
     def left_out(self) -> Mapping[str, str]:
@@ -154,9 +153,7 @@ class SitePlan:
             longest_limit=int(self.workload.limit.max()),
             extra={
                 **self._settings(arm, speed),
-                **CHEAP_JOBS,
-                **NO_KILL,
-                "MinJobAge": str(min(self.workload.window.length + SPARE_SECONDS, LONGEST_GUARD)),
+                **of_any_plan(self.workload),
             },
         )
 

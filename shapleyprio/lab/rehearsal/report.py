@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any, TextIO
 
@@ -55,14 +56,7 @@ def _run_as_json(answer: Answer, run: RehearsedRun) -> dict[str, Any]:
         else dict(zip(organizations, map(float, result.drifts), strict=True)),
         "contested": None if result.turns is None else result.turns.contested,
         "out_of_turn": None if result.turns is None else result.turns.out_of_turn,
-        "delays": None
-        if delays is None
-        else {
-            "submission": delays.submission,
-            "start": delays.start,
-            "prompt": delays.prompt,
-            "length": delays.length,
-        },
+        "delays": None if delays is None else asdict(delays),
         "faults": list(run.faults),
         "real_seconds": None if trace is None else round(trace.real_seconds, 1),
     }

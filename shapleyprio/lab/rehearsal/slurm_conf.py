@@ -73,6 +73,7 @@ class SiteConf:
 
     Attributes:
         file: it was read from.
+        files: that one and those that it includes.
         settings: of the cluster, by name.
         nodes, partitions: by name.
         default: the partition of jobs that name none.
@@ -81,6 +82,7 @@ class SiteConf:
     """
 
     file: Path
+    files: tuple[Path, ...]
     settings: Mapping[str, str]
     nodes: Mapping[str, SiteNode]
     partitions: Mapping[str, SitePartition]
@@ -118,6 +120,7 @@ class _Reader:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._files = {file: None}
         self._settings: dict[str, str] = {}
         self._nodes: dict[str, SiteNode] = {}
         self._sets: dict[str, tuple[str, ...]] = {}
@@ -127,6 +130,7 @@ class _Reader:
         self._accounted: set[str] = set()
 
     def add(self, line: ConfLine) -> None:
+        self._files[line.file] = None
         if line.key == "nodename":
             self._add_node(line)
         elif line.key == "partitionname":
@@ -151,6 +155,7 @@ class _Reader:
         within = {node for partition in partitions.values() for node in partition.nodes}
         return SiteConf(
             file=self._file,
+            files=tuple(self._files),
             settings=MappingProxyType(self._settings),
             nodes={name: node for name, node in self._nodes.items() if name in within},
             partitions=partitions,

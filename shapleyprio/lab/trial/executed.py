@@ -107,11 +107,23 @@ class ExecutedWorkload:
         np.subtract.at(change, begin, processors)
         np.add.at(change, end, processors)
         idle = workload.owned.sum() + change.cumsum()[:length]
-        wanted = np.zeros(length, dtype=np.int64)
-        until = np.where(ran, self.started, length)
-        for job in np.flatnonzero(self.submitted != UNKNOWN).tolist():
+        return self.short_before(idle, np.ones_like(ran))
+
+    def short_before(self, idle: NDArray[np.int64], among: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Counts the seconds before each at which idle processors were too few for a waiting job.
+
+        Args:
+            idle: int64[window's length], processors that were idle at each second.
+            among: bool[jobs], those that may have waited for them.
+
+        Returns:
+            int64[window's length + 1].
+        """
+        wanted = np.zeros_like(idle)
+        until = np.where(self.started == UNKNOWN, len(idle), self.started)
+        for job in np.flatnonzero(among & (self.submitted != UNKNOWN)).tolist():
             waiting = wanted[max(self.submitted[job], 0) : until[job]]
-            np.maximum(waiting, workload.processors[job], out=waiting)
+            np.maximum(waiting, self.workload.processors[job], out=waiting)
         return np.concatenate([[0], (wanted > idle).cumsum()])
 
     def faults(self, *, preempts: bool) -> list[str]:
@@ -167,7 +179,7 @@ def executed_workload(
         started[job] = record.start - begin
         place = int(workload.position[job])
         of_owners = Counter[int]()
-        for node, processors in _held(record, sizes, held or {}).items():
+        for node, processors in processors_held(record, sizes, held or {}).items():
             of_owners[owners.get(node, UNKNOWN)] += processors
         parts += ((started[job], place, job, *part) for part in of_owners.items())
         if record.end is not None and record.state not in UNFINISHED_STATES:
@@ -199,7 +211,7 @@ def executed_workload(
     )
 
 
-def _held(record: JobRecord, sizes: Mapping[str, int], held: Held) -> Mapping[str, int]:
+def processors_held(record: JobRecord, sizes: Mapping[str, int], held: Held) -> Mapping[str, int]:
     """Returns how many processors a job that started had on each node."""
     run = run_of(record, sizes)
     if run is None:

@@ -196,7 +196,7 @@ class OwnNodes:
             cpus=self.sizes,
             speed=speed,
             longest_limit=int(self.workload.limit.max()),
-            extra={**arm.settings, **CHEAP_JOBS, **NO_KILL, **_remembering(self.workload)},
+            extra={**arm.settings, **of_any_plan(self.workload)},
         )
 
     def populate(self, cluster: PrivateSlurm, arm: Arm) -> None:
@@ -252,6 +252,11 @@ class OwnNodes:
 def user_account(handle: str, user: int) -> str:
     """Returns the account of a user, whose jobs are those of the organization with the handle."""
     return f"{handle}u{user}" if user != UNKNOWN else handle
+
+
+def of_any_plan(workload: Workload) -> Mapping[str, str]:
+    """Returns the settings that jobs of a log need, whoever's cluster it is."""
+    return {**CHEAP_JOBS, **NO_KILL, **_remembering(workload)}
 
 
 def _remembering(workload: Workload) -> Mapping[str, str]:

@@ -96,10 +96,7 @@ class TrialDaemon(SteeringDaemon):
         if now < self._looked + LOOK_SECONDS:
             return
         self._looked = now
-        with (
-            Store.open(self._url) as store,
-            store.cluster(self._cluster.spec.name).reading() as view,
-        ):
+        with Store.open(self._url) as store, store.cluster(self._name).reading() as view:
             forecasts = view.forecasts.latest()
         if not forecasts or (self.said and self.said[-1].forecast.t >= forecasts[0].t):
             return
@@ -111,10 +108,7 @@ class TrialDaemon(SteeringDaemon):
         return counted(self._rows(), self._rule)
 
     def _rows(self) -> list[CycleRow]:
-        with (
-            Store.open(self._url) as store,
-            store.cluster(self._cluster.spec.name).reading() as view,
-        ):
+        with Store.open(self._url) as store, store.cluster(self._name).reading() as view:
             return sorted(view.history.cycles(limit=1_000_000), key=lambda row: row.number)
 
 

@@ -121,7 +121,7 @@ def test_where_jobs_are_preempted_it_is_no_fault_that_they_run_again(jobs: SiteJ
     again = replace(record(0, submit=900, start=950, end=1550, wide=4), state="PREEMPTED")
     seen = trace()
     preempted = replace(seen, records=[*seen.records, again])
-    assert jobs.plan.preempts
+    assert jobs.plan.preempts(ARMS["today"])
     assert answer_of(jobs, [[preempted]], seed=0, cores=1).runs[1].faults == []
     executed = executed_by(jobs.plan, preempted, seed=0)
     assert executed.faults(preempts=False) == [

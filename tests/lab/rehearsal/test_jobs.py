@@ -213,8 +213,11 @@ def test_the_cluster_is_the_sites_with_an_arms_settings(jobs: SiteJobs) -> None:
 def test_a_site_that_only_suspends_jobs_preempts_none(folder: Path) -> None:
     text = (folder / "slurm.conf").read_text().replace("REQUEUE,GANG", "SUSPEND,GANG")
     (folder / "slurm.conf").write_text(text)
-    settings = jobs_in(folder).plan.spec(TODAY, speed=50).extra
+    plan = jobs_in(folder).plan
+    settings = plan.spec(TODAY, speed=50).extra
     assert (settings["PreemptType"], settings["PreemptMode"]) == ("", "OFF")
+    assert not plan.preempts(TODAY)
+    assert plan.preempts(changed(1, "PreemptMode=REQUEUE"))
 
 
 def test_only_settings_that_are_taken_over_can_be_changed() -> None:

@@ -34,6 +34,7 @@ def test_what_orders_jobs_is_taken_over_from_the_file_and_what_it_includes(conf:
     assert settings["SelectType"] == "select/cons_tres"
     assert settings["PreemptMode"] == "REQUEUE"
     assert "ClusterName" not in settings
+    assert [file.name for file in conf.files] == ["slurm.conf", "weights.conf"]
 
 
 def test_nodes_have_their_shape_and_partitions_their_nodes(conf: SiteConf) -> None:
