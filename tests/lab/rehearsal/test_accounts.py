@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,11 +71,16 @@ DUMPS = {
 @pytest.mark.parametrize("name", DUMPS)
 def test_a_dump_that_cannot_be_right_is_refused(tmp_path: Path, name: str) -> None:
     text, message = DUMPS[name]
-    (tmp_path / "dump").write_text(text)
+    assert message in refused(read_associations, tmp_path / "dump", text)
+
+
+def refused(read: Callable[[Path], object], file: Path, text: str) -> str:
+    """The one line by which a file with that text is refused."""
+    file.write_text(text)
     with pytest.raises(SiteError) as caught:
-        read_associations(tmp_path / "dump")
-    assert message in str(caught.value)
+        read(file)
     assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 QOS = {
@@ -91,8 +97,4 @@ QOS = {
 @pytest.mark.parametrize("name", QOS)
 def test_qos_that_cannot_be_right_are_refused(tmp_path: Path, name: str) -> None:
     text, message = QOS[name]
-    (tmp_path / "qos").write_text(text)
-    with pytest.raises(SiteError) as caught:
-        read_qos(tmp_path / "qos")
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in refused(read_qos, tmp_path / "qos", text)

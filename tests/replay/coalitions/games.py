@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.shapley import members
 from shapleyprio.fairness.utility import worth
+from shapleyprio.replay.coalitions.deciding import DecidingCoalitions, can_decide
 from shapleyprio.replay.coalitions.game import Game
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.choices import Backfill, Wide
@@ -310,3 +311,13 @@ def _growth(begin: int, end: int, game: Game) -> tuple[int, int]:
     if game.horizon is not None:
         working -= int(begin <= game.until - game.horizon < end)
     return len(gaining), working
+
+
+def check_growing(grown: Iterable[Game], block: int) -> None:
+    """Asserts that values of a game that grows are those of each game from scratch."""
+    coalitions = DecidingCoalitions(longest_block=block)
+    for game in grown:
+        if can_decide(game):
+            expected = DecidingCoalitions().values(game)
+            for _ in range(2):
+                assert (coalitions.values(game) == expected).all()

@@ -16,7 +16,13 @@ from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Game
 from shapleyprio.replay.policies import Estimation, run_policy
 from shapleyprio.replay.workloads.workload import Workload
-from tests.replay.coalitions.games import games, growing_games, kept_whole, literal_decided_values
+from tests.replay.coalitions.games import (
+    check_growing,
+    games,
+    growing_games,
+    kept_whole,
+    literal_decided_values,
+)
 from tests.replay.strategies import workloads
 
 
@@ -38,12 +44,7 @@ GROWING = growing_games(organizations=3)
 
 @given(GROWING | kept_whole(GROWING), st.integers(1, 9))
 def test_values_do_not_depend_on_what_was_decided_before(grown: list[Game], block: int) -> None:
-    coalitions = DecidingCoalitions(longest_block=block)
-    for game in grown:
-        if can_decide(game):
-            expected = DecidingCoalitions().values(game)
-            for _ in range(2):
-                assert (coalitions.values(game) == expected).all()
+    check_growing(grown, block)
 
 
 CUT = workloads(organizations=st.integers(1, 4), lengths=st.integers(1, 40), jobs=10)

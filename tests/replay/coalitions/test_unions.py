@@ -29,7 +29,13 @@ from shapleyprio.replay.coalitions.unions import (
 from shapleyprio.replay.policies import Estimation, run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.certificate import processors_started
-from tests.replay.coalitions.games import games, growing_games, kept_whole, literal_decided_values
+from tests.replay.coalitions.games import (
+    check_growing,
+    games,
+    growing_games,
+    kept_whole,
+    literal_decided_values,
+)
 from tests.replay.coalitions.test_estimate import contended_game
 from tests.replay.literal_unions import orderings_of
 from tests.replay.test_turns import CUT, WHOLE
@@ -86,12 +92,7 @@ def test_coalitions_decide_as_under_ref(drawn: list[Game]) -> None:
 @settings(deadline=None)
 @given(in_unions(GROWING | kept_whole(GROWING)), st.integers(1, 9))
 def test_values_do_not_depend_on_what_was_decided_before(grown: list[Game], block: int) -> None:
-    coalitions = DecidingCoalitions(longest_block=block)
-    for game in grown:
-        if can_decide(game):
-            expected = DecidingCoalitions().values(game)
-            for _ in range(2):
-                assert (coalitions.values(game) == expected).all()
+    check_growing(grown, block)
 
 
 @settings(deadline=None)

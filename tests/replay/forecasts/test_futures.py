@@ -17,10 +17,17 @@ from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.forecasts.dependent import MOST_PLAYS, releasable
 from shapleyprio.replay.forecasts.forecast import forecasts
-from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, by_limits, play, starts_in
+from shapleyprio.replay.forecasts.futures import (
+    ByCode,
+    ByEstimate,
+    Order,
+    by_limits,
+    play,
+    starts_in,
+)
 from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.observing import check_forecast, schedule_with_orders
-from shapleyprio.replay.forecasts.present import present_of
+from shapleyprio.replay.forecasts.present import Present, present_of
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits
@@ -103,21 +110,26 @@ def later_by(workload: Workload, seconds: int) -> Workload:
     return replace(workload, window=window, release=workload.release + seconds)
 
 
+def at_a_moment(workload: Workload, policy: str, data: st.DataObject) -> tuple[Present, Order]:
+    """Draws a moment of a policy's schedule."""
+    schedule, orders = scheduled(workload, policy)
+    t = data.draw(st.integers(0, workload.window.length - 1))
+    return present_of(workload, schedule, t), orders(t)
+
+
 @given(WORKLOADS, st.sampled_from(["fairshare", "live"]), st.integers(0, 9), st.data())
 def test_no_job_is_forecast_before_now_and_none_without_a_future(
     workload: Workload, policy: str, seed: int, data: st.DataObject
 ) -> None:
-    schedule, orders = scheduled(workload, policy)
-    t = data.draw(st.integers(0, workload.window.length - 1))
-    present = present_of(workload, schedule, t)
+    present, order = at_a_moment(workload, policy, data)
     random = np.random.default_rng(seed)
-    starts = play(present, orders(t), Lengths(), NO_PAST, random, futures=5)
-    assert (starts[:, present.waits] > t).all()
+    starts = play(present, order, Lengths(), NO_PAST, random, futures=5)
+    assert (starts[:, present.waits] > present.t).all()
     assert (starts[:, ~present.waits] == present.start[~present.waits]).all()
     found = forecasts(present, starts)
     assert list(found) == np.flatnonzero(present.waits).tolist()
     for forecast in found.values():
-        assert t < forecast.early <= forecast.median <= forecast.late
+        assert present.t < forecast.early <= forecast.median <= forecast.late
         assert 0 <= forecast.within_hour <= 1
 
 
@@ -125,16 +137,14 @@ def test_no_job_is_forecast_before_now_and_none_without_a_future(
 def test_what_is_wanted_alone_starts_as_it_does_among_all(
     workload: Workload, policy: str, data: st.DataObject
 ) -> None:
-    schedule, orders = scheduled(workload, policy)
-    t = data.draw(st.integers(0, workload.window.length - 1))
-    present = present_of(workload, schedule, t)
+    present, order = at_a_moment(workload, policy, data)
     waiting = np.flatnonzero(present.waits)
     assume(len(waiting))
     wanted = np.array(data.draw(st.lists(st.sampled_from(waiting.tolist()), min_size=1)))
     all_starts, starts = (
         play(
             present,
-            orders(t),
+            order,
             Lengths(),
             NO_PAST,
             np.random.default_rng(0),
@@ -150,9 +160,7 @@ def test_what_is_wanted_alone_starts_as_it_does_among_all(
 def test_a_dependent_job_starts_after_the_ends_of_those_before_it(
     workload: Workload, policy: str, data: st.DataObject
 ) -> None:
-    schedule, orders = scheduled(workload, policy)
-    t = data.draw(st.integers(0, workload.window.length - 1))
-    present = present_of(workload, schedule, t)
+    present, order = at_a_moment(workload, policy, data)
     waiting = np.flatnonzero(present.waits).tolist()
     assume(len(waiting) > 1)
     dependent = data.draw(st.sets(st.sampled_from(waiting[1:]), max_size=MOST_PLAYS - 1))
@@ -165,7 +173,7 @@ def test_a_dependent_job_starts_after_the_ends_of_those_before_it(
         lengths.learn(UNKNOWN, UNKNOWN, 1, 7)
     jobs = replace(present.jobs, limit=np.full_like(present.jobs.limit, UNKNOWN))
     present = replace(present, jobs=jobs, after=after)
-    starts = play(present, orders(t), lengths, NO_PAST, np.random.default_rng(0), futures=3)
+    starts = play(present, order, lengths, NO_PAST, np.random.default_rng(0), futures=3)
     for job, others in after.items():
         if job in releasable(after):
             ends = starts[:, list(others)].max(axis=1)
