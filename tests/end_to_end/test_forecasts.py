@@ -13,10 +13,11 @@ pytestmark = pytest.mark.real_slurm
 
 SPEED = 1
 
-LENGTHS = (8, 12, 16, 22, 30, 40)
+LENGTHS = (8, 10, 12, 16, 20, 24)
 """Seconds of jobs of the past, one for each CPU."""
 
-JOB_SECONDS = 20
+JOB_SECONDS = 14
+"""In the middle of those of the past with the same limit, so that futures lie on both sides."""
 
 
 def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) -> None:

@@ -13,6 +13,7 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from tests.end_to_end.conftest import add_members
 from tests.end_to_end.consortium import ALL_CPUS, SETTINGS, Consortium, clear, spec
 from tests.end_to_end.test_guarantees import GUARANTEE, MINUTE
+from tests.processes import DAEMON
 
 pytestmark = pytest.mark.real_slurm
 
@@ -61,11 +62,12 @@ def preemption(slurm: PrivateSlurm) -> Iterator[tuple[str, ...]]:
 
 @contextmanager
 def reservation(slurm: PrivateSlurm) -> Iterator[tuple[str, ...]]:
-    """The owner's nodes are lent to nobody."""
+    """The owner's nodes are lent to nobody but, by newer releases, root."""
+    slurm.run("sacctmgr", "-i", "add", "user", "daemon", "account=alpha,beta")
     words = ("ReservationName=gamma", "Accounts=gamma", "Nodes=c1", "StartTime=now")
     slurm.run("scontrol", "create", "reservation", *words, "Duration=UNLIMITED", "Flags=MAGNETIC")
     try:
-        yield ()
+        yield (f"--uid={DAEMON}",)
     finally:
         clear(slurm)
         slurm.run("scontrol", "delete", "ReservationName=gamma")
