@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
@@ -13,17 +14,29 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.guarantee import EligibleJob, guaranteed
 from shapleyprio.fairness.situation import OrganizationState, Situation
+from shapleyprio.replay.audit.guarantees import guarantees_under
 from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.policies import RunOptions, run_policy
 from shapleyprio.replay.policies.own import own_decisions
-from shapleyprio.replay.workloads.workload import Workload
+from shapleyprio.replay.workloads.dealing import deal
+from shapleyprio.replay.workloads.workload import Window, Workload, jobs_of, whole_log, workload_of
 from tests.replay import literal
 from tests.replay.certificate import processors_started
 from tests.replay.strategies import workloads
-from tests.replay.test_policies import BUSY, BUSY_AND_WIDE, DECIDED, OWNERS_DECIDE, RIGID
+from tests.replay.test_policies import (
+    BACKFILLS,
+    BUSY,
+    BUSY_AND_WIDE,
+    DECIDED,
+    OWNERS_DECIDE,
+    RIGID,
+)
+from tests.replay.traces import trace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 SECONDS = st.integers(1, 15)
 CROWDED = workloads(
@@ -33,6 +46,16 @@ CROWDED = workloads(
     widths=st.integers(1, 3),
     jobs=30,
     spread=15,
+)
+CROWDED_AND_WHOLE = workloads(
+    organizations=st.integers(2, 4),
+    owned=st.integers(0, 5),
+    lengths=st.integers(30, 60),
+    widths=st.integers(1, 5),
+    jobs=30,
+    spread=15,
+    wide="rigid",
+    backfills=BACKFILLS,
 )
 
 
@@ -44,34 +67,103 @@ class Keeping(literal.CoalitionSchedule):
         super().__init__(workload, frozenset(self.names))
         self.seconds = seconds
 
-    def first(self, t: int, waiting: Sequence[int]) -> int | None:
-        heads = []
-        for u in waiting:
-            task = self.queue[u][0]
-            heads.append(EligibleJob(task.position, str(u), task.release, task.processors))
-        used = {u: literal.occupied(self, t, u) for u in self.names}
-        unused = {str(u): self.owned[u] - used[u] for u in self.names}
-        for job in guaranteed(t, dict.fromkeys(unused, self.seconds), unused, heads):
-            return int(job.organization)
-        return None
+    def asking(self, t: int, tasks: Iterable[literal.Task]) -> list[int]:
+        """The places in the log of the jobs that ask."""
+        waiting = [
+            EligibleJob(task.position, str(task.organization), task.release, task.processors)
+            for task in tasks
+        ]
+        unused = {str(u): self.owned[u] - literal.occupied(self, t, u) for u in self.names}
+        guarantees = dict.fromkeys(unused, self.seconds)
+        return [job.job for job in guaranteed(t, guarantees, unused, waiting)]
+
+    def decide(self, t: int, pick: literal.Pick, random: Random | None = None) -> None:
+        def kept(waiting: Sequence[int]) -> int:
+            heads = {self.queue[u][0].position: u for u in waiting}
+            asking = self.asking(t, [self.queue[u][0] for u in waiting])
+            return heads[asking[0]] if asking else pick(waiting)
+
+        super().decide(t, kept, random)
+
+
+class KeepingWhole(Keeping):
+    """One of whole jobs, where those that ask pass others, and each has a reservation."""
+
+    def __init__(self, workload: Workload, seconds: int) -> None:
+        super().__init__(workload, seconds)
+        self.looks = 0
+        self.since: dict[int, int] = {}
+
+    def look(self, t: int) -> list[literal.Task]:
+        """The jobs that ask, those first that ask since an earlier look."""
+        released = [task for u in self.names for task in self.queue[u] if task.release <= t]
+        place = {task.position: task for task in released}
+        self.looks += 1
+        self.since = {
+            one: self.since.get(one, self.looks) for one in self.asking(t, place.values())
+        }
+        order = sorted(self.since, key=lambda one: (self.since[one], place[one].release, one))
+        return [place[one] for one in order]
+
+    def decide(self, t: int, pick: literal.Pick, random: Random | None = None) -> None:
+        if t in self.events():
+            self._decide(t, pick, random)
+            self.look(t)
+
+    def _decide(self, t: int, pick: literal.Pick, random: Random | None) -> None:
+        reserved: list[literal.Task] = []
+        for task in self.look(t):
+            if self._may_start_beside(task, t, reserved):
+                self._begin(task, t, random)
+            elif self.backfill == "none":
+                return
+            else:
+                reserved.append(task)
+        passed: set[int] = set()
+        asked = list(reserved)
+        while self.free(t) and (waiting := [u for u in self.waiting(t) if u not in passed]):
+            task = self.queue[organization := pick(waiting)][0]
+            if task not in asked and self._may_start_beside(task, t, reserved):
+                self._begin(task, t, random)
+                continue
+            if self.backfill == "none":
+                return
+            passed.add(organization)
+            room = self.processors - sum(one.processors for one in reserved)
+            if task not in asked and reserved == asked and task.processors <= room:
+                reserved.append(task)
+
+    def _begin(self, task: literal.Task, t: int, random: Random | None) -> None:
+        queue = self.queue[task.organization]
+        queue.remove(task)
+        queue.insert(0, task)
+        self._start(task, t, random)
+
+    def _may_start_beside(self, task: literal.Task, t: int, reserved: list[literal.Task]) -> bool:
+        if task.processors > self.free(t):
+            return False
+        ends = sorted(start.estimated_end for start in self.running(t))
+        for number in range(1, len(reserved) + 1):
+            wanted = sum(one.processors for one in reserved[:number])
+            until = next(end for end in ends if self._free_at(end, t) >= wanted)
+            left_over = self._free_at(until, t) - wanted
+            if t + task.estimate > until and task.processors > left_over:
+                return False
+        return True
 
 
 def simulated(workload: Workload, policy: str, seconds: int) -> literal.CoalitionSchedule:
     """What a policy makes of a small workload with a guarantee."""
-    schedule = Keeping(workload, seconds)
-
-    def pick(t: int, waiting: Sequence[int]) -> int:
-        first = schedule.first(t, waiting)
-        return literal.RULES[policy](schedule, t, waiting) if first is None else first
-
+    schedule = (KeepingWhole if workload.wide == "rigid" else Keeping)(workload, seconds)
+    rule = literal.RULES[policy]
     for t in literal.moments(workload, [schedule]):
-        schedule.decide(t, partial(pick, t), Random(0))
+        schedule.decide(t, partial(rule, schedule, t), Random(0))
     return schedule
 
 
 @pytest.mark.parametrize("policy", sorted(set(DECIDED) - OWNERS_DECIDE))
 @settings(max_examples=40)
-@given(workload=BUSY | BUSY_AND_WIDE | RIGID, seconds=SECONDS)
+@given(workload=BUSY | BUSY_AND_WIDE | RIGID | CROWDED_AND_WHOLE, seconds=SECONDS)
 def test_what_goes_first_is_what_the_daemon_puts_first(
     policy: str, workload: Workload, seconds: int
 ) -> None:
@@ -108,7 +200,8 @@ def longest_claim(workload: Workload, schedule: Schedule, u: int, seconds: int) 
 
 
 def longest_job(workload: Workload) -> int:
-    return int(workload.processing_time.max(initial=0))
+    """The longest that a job may stay: its limit, if it has one."""
+    return int(max(workload.processing_time.max(initial=0), workload.limit.max(initial=0)))
 
 
 @pytest.mark.parametrize("policy", ["directcontr", "fairshare", "rule:directcontr", "live", "fcfs"])
@@ -143,3 +236,38 @@ def test_a_guarantee_of_more_than_anybody_waits_changes_nothing_but_draws(
     for policy in sorted(set(DECIDED) - OWNERS_DECIDE):
         with_one = run_policy(workload, f"{policy}@{workload.window.length}s")
         assert processors_started(with_one) == processors_started(run_policy(workload, policy))
+
+
+OF_LOGS = {
+    "HPC2N-2002-2.2-cln.swf.gz": 60,
+    "DAS2-fs1-2003-1.swf.gz": 8,
+    "LPC-EGEE-2004-1.2-cln.swf.gz": 20,
+    "METACENTRUM-2009-2.swf.gz": 200,
+    "RICC-2010-2.swf.gz": 1_000,
+    "CEA-Curie-2011-2.1-cln.swf.gz": 20_000,
+}
+"""Processors so few that jobs of at most four hours wait for so long."""
+
+
+@pytest.mark.parametrize("name", sorted(OF_LOGS))
+def test_on_real_logs_no_guarantee_is_broken_where_jobs_last_no_longer(name: str) -> None:
+    """As on partitions with MaxTime=240."""
+    seconds, length = 4 * 3600, 150_000
+    log = read_log(str(trace(name)))
+    consortium = deal(log, 5, shares="uniform", processors=OF_LOGS[name], seed=1)
+    whole = whole_log(log)
+    asked = 0
+    for start in np.linspace(whole.start, whole.start + whole.length - length, 40).tolist():
+        window = Window(start=int(start), length=length)
+        try:
+            found = workload_of(log, consortium, window=window, wide="rigid", backfill="easy")
+        except WorkloadError:  # nothing was released
+            continue
+        short = jobs_of(found, np.flatnonzero(found.processing_time <= seconds))
+        workload = replace(short, limit=np.minimum(short.limit, seconds))
+        for policy in ("directcontr@4h", "fairshare@4h"):
+            schedule = run_policy(workload, policy)
+            for one in guarantees_under(workload, [schedule], seconds)[policy]:
+                assert one.broken == 0
+                asked += one.asked
+    assert asked > 0

@@ -167,8 +167,13 @@ class Record(NamedTuple):
         usage: [k], decayed processor-seconds of each organization's jobs (`native/decay.h`).
         decay: [2, steps], how usage decays (`decay.steps_of`); [2, 0] if it does not.
         fair_share: [2, k], of KAI: processors, and what was rounded down (`native/kai.h`).
-        guarantee: [1], wait after which a job goes first that fits into what its organization owns
-            and does not use; NEVER without one.
+        guarantee: [2], wait after which a job goes first that fits into what its organization owns
+            and does not use, NEVER without one; and how often it was looked who asks for it.
+        asks: [jobs, 2], since which look each one asks, and at which it asked last; [0, 2] but with
+            a guarantee for whole jobs that may have any processor (`native/asking.h`).
+        asking: [room], the jobs that ask, the one that goes first at the begin.
+        reserved: [room + 1, 2], of each reservation of a moment the second, and the processors
+            that it leaves over then.
         random: [1], state of the generator of random numbers.
         placing: [1], RANDOM, LEAST_LOADED or AS_RECORDED: whose free processors a job gets.
         first_part: [jobs + 1], job i really got the parts first_part[i] up to first_part[i + 1].
@@ -188,6 +193,9 @@ class Record(NamedTuple):
     decay: NDArray[np.float64]
     fair_share: Ints
     guarantee: Ints
+    asks: Ints
+    asking: Ints
+    reserved: Ints
     random: NDArray[np.uint64]
     placing: Ints
     first_part: Ints
@@ -373,6 +381,8 @@ def record_of(
     owned = workload.owned
     k, room = len(owned), int(jobs.width.sum())
     first, owner, processors = _parts(workload)
+    passes = guarantee is not None and workload.wide == "rigid" and workload.bays is None
+    asking = int(owned.sum()) if passes else 0
     return Record(
         coalition=np.array([coalition], dtype=np.int64),
         owned=owned,
@@ -383,7 +393,10 @@ def record_of(
         usage=np.zeros(k),
         decay=np.zeros((2, 0)),
         fair_share=np.zeros((2, k), dtype=np.int64),
-        guarantee=np.array([NEVER if guarantee is None else guarantee], dtype=np.int64),
+        guarantee=np.array([NEVER if guarantee is None else guarantee, 1], dtype=np.int64),
+        asks=np.zeros((passes * len(workload.job), 2), dtype=np.int64),
+        asking=np.zeros(asking, dtype=np.int64),
+        reserved=np.zeros((asking + 1, 2), dtype=np.int64),
         random=np.array([seed % 2**64], dtype=np.uint64),
         placing=np.array([PLACING[workload.placement]], dtype=np.int64),
         first_part=first,

@@ -1,5 +1,6 @@
 #include "choice.h"
 
+#include "asking.h"
 #include "by_second.h"
 #include "decay.h"
 #include "kai.h"
@@ -263,7 +264,8 @@ static int64_t first_candidate(const Coalitions *state, int64_t c, int64_t t) {
 
 int64_t next_served(int64_t policy, const World *world, int64_t c, int64_t t, bool contended) {
     bool unasked = policy == FIRST_COME && !is_recorded(world, c);
-    int64_t first = has_guarantee(world, c) ? earliest(world, c, t, true) : -1;
+    bool by_heads = has_guarantee(world, c) && !passes_own(world, c);
+    int64_t first = by_heads ? earliest(world, c, t, true) : -1;
     if (first >= 0)
         return first;
     if (!contended && (by_keys(policy) || unasked))

@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include "asking.h"
 #include "choice.h"
 #include "decay.h"
 #include "in_bays.h"
@@ -20,11 +21,18 @@ static int64_t next_release(const World *world, int64_t c) {
     return place < arrivals ? jobs->arrival.at[place] : NEVER;
 }
 
-/* Goes on to the first job of u that waits. A coalition passes over rigid jobs wider than itself. */
+/* Whether a rigid job is not of the queue: too wide for the coalition, or started before. */
+static bool is_left_out(const World *world, int64_t c, int64_t job) {
+    const Jobs *jobs = &world->jobs;
+    return jobs->rigid.at[0] != 0 && (jobs->width.at[job] > world->state.widest.at[c] ||
+                                      has_passed_own(world, c, job));
+}
+
+/* Goes on to the first job of u that waits. */
 static void open_head(const World *world, int64_t c, int64_t u) {
     const Jobs *jobs = &world->jobs;
     int64_t *head = &row(world->state.head, c)[u];
-    while (jobs->rigid.at[0] != 0 && jobs->width.at[*head] > world->state.widest.at[c])
+    while (is_left_out(world, c, *head))
         ++*head;
     row(world->state.rest, c)[u] = jobs->width.at[*head];
 }
@@ -66,12 +74,17 @@ static bool may_differ(int64_t policy, const World *world, int64_t c, int64_t t)
            running_of(state, state->expected, c)[2 * (running - 1)] <= t;
 }
 
-/* Gives free processors to the first job of u. */
-static void start(const World *world, int64_t c, int64_t t, int64_t u, int64_t processors) {
+/* Gives free processors to a job of u: its first one, or one that passes it. */
+static void start(const World *world, int64_t c, int64_t t, int64_t u, int64_t job,
+                  int64_t processors) {
     const Coalitions *state = &world->state;
     int64_t *head = &row(state->head, c)[u], *rest = &row(state->rest, c)[u];
-    put_job_to_work(world, c, t, *head, 0, state->free.at[c], processors);
+    put_job_to_work(world, c, t, job, 0, state->free.at[c], processors);
     count_start(world, c, t, u, processors);
+    if (job != *head) {
+        row(world->record.asks, job)[SINCE] = PASSED_OTHERS;
+        return;
+    }
     *rest -= processors;
     if (*rest == 0) {
         ++*head;
@@ -80,39 +93,70 @@ static void start(const World *world, int64_t c, int64_t t, int64_t u, int64_t p
     }
 }
 
+/* Reservations of a moment, each for its job beside those before it.
+ *
+ * width: of all jobs that have one.
+ * last: whether one that asks for no guarantee is among them. */
+typedef struct {
+    Reservation *at;
+    int64_t count, width;
+    bool last;
+} Reservations;
+
 /* Returns whether a rigid job fits, and delays nobody who has a reservation. */
-static bool fits(const World *world, int64_t c, int64_t t, int64_t job, Reservation reserved) {
-    int64_t width = world->jobs.width.at[job];
-    if (width > world->state.free.at[c] || reserved.until == NEVER)
-        return width <= world->state.free.at[c];
-    return t + world->jobs.estimate.at[job] <= reserved.until || width <= reserved.spare;
+static bool fits(const World *world, int64_t c, int64_t t, int64_t job,
+                 const Reservations *reserved) {
+    int64_t width = world->jobs.width.at[job], end = t + world->jobs.estimate.at[job];
+    for (int64_t one = 0; one < reserved->count; one++)
+        if (end > reserved->at[one].until && width > reserved->at[one].spare)
+            return false;
+    return width <= world->state.free.at[c];
 }
 
 /* Returns whether a rigid job may start now (EASY).
  *
- * The first one that does not fit gets a reservation for the moment at which enough processors will
- * be free if running jobs last as long as expected. Another organization's first job may start
- * before it if that does not delay it, as far as one can expect. What is wider than all processors
- * that there are now waits until some come back. */
+ * Each one that does not fit and asks for a guarantee, and the first of the others, gets a
+ * reservation for the moment at which enough processors will be free if running jobs last as long
+ * as expected. Another one may start before it if that does not delay it, as far as one can expect.
+ * What is wider than all processors that there are now waits until some come back. */
 static bool may_start(const World *world, int64_t c, int64_t t, int64_t job,
-                      Reservation *reserved) {
+                      Reservations *reserved, bool asks) {
     const Jobs *jobs = &world->jobs;
     int64_t width = jobs->width.at[job], free = world->state.free.at[c];
-    if (fits(world, c, t, job, *reserved)) {
-        if (reserved->until != NEVER && t + jobs->estimate.at[job] > reserved->until)
-            reserved->spare -= width;
+    if (fits(world, c, t, job, reserved)) {
+        for (int64_t one = 0; one < reserved->count; one++)
+            if (t + jobs->estimate.at[job] > reserved->at[one].until)
+                reserved->at[one].spare -= width;
         return true;
     }
-    bool later = width <= world->state.processors.at[c];
-    if (jobs->backfill.at[0] != 0 && reserved->until == NEVER && later)
-        *reserved = reservation_for(world, c, t, width, free, 0);
+    int64_t wanted = reserved->width + width;
+    bool later = wanted <= world->state.processors.at[c];
+    if (jobs->backfill.at[0] != 0 && !reserved->last && later) {
+        reserved->at[reserved->count++] = reservation_for(world, c, t, wanted, free, 0);
+        reserved->width = wanted;
+        reserved->last = !asks;
+    }
     return false;
+}
+
+/* Starts jobs that ask for a guarantee; returns whether others may start at this moment. */
+static bool serve_asking(const World *world, int64_t c, int64_t t, Reservations *reserved) {
+    const Jobs *jobs = &world->jobs;
+    int64_t count = find_asking(world, c, t);
+    for (int64_t place = 0; place < count; place++) {
+        int64_t job = world->record.asking.at[place];
+        if (may_start(world, c, t, job, reserved, true))
+            start(world, c, t, jobs->organization.at[job], job, jobs->width.at[job]);
+        else if (jobs->backfill.at[0] == 0)
+            return false;
+    }
+    return true;
 }
 
 /* Passes over those whose jobs cannot start any more at this moment; returns how many.
  *
- * Once there is a reservation fewer fit with each start, and whoever does not changes nothing. */
-static int64_t pass_over(const World *world, int64_t c, int64_t t, Reservation reserved) {
+ * Once all reservations are there fewer fit with each start, and whoever does not changes nothing. */
+static int64_t pass_over(const World *world, int64_t c, int64_t t, const Reservations *reserved) {
     const Coalitions *state = &world->state;
     int64_t *passed = row(state->passed, c), found = 0;
     for (int64_t u = 0; u < organizations_of(state); u++)
@@ -121,6 +165,13 @@ static int64_t pass_over(const World *world, int64_t c, int64_t t, Reservation r
             found++;
         }
     return found;
+}
+
+/* Returns whether the first job of u may start: what asked could not. */
+static bool head_may_start(const World *world, int64_t c, int64_t t, int64_t u,
+                           Reservations *reserved) {
+    int64_t job = row(world->state.head, c)[u];
+    return !is_asking(world, c, job) && may_start(world, c, t, job, reserved, false);
 }
 
 /* Starts jobs until no processor is free or none that waits may start.
@@ -138,16 +189,23 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
     bool rigid = jobs->rigid.at[0] != 0, fickle = is_fickle(policy, world, c);
     bool one_by_one = !rigid && by_copy(policy, world, c);
     int64_t t = state->now.at[c], u = -1;
-    Reservation reserved = {NEVER, 0};
+    Reservation only;
+    Reservations reserved = {&only, 0, 0, false};
+    if (passes_own(world, c)) {
+        reserved.at = (Reservation *)world->record.reserved.at;
+        if (!serve_asking(world, c, t, &reserved))
+            return true;
+        waiting = state->waiting.at[c];
+    }
     while (*free > 0 && waiting > 0) {
         if (u < 0 || row(state->passed, c)[u] == t)
             u = next_served(policy, world, c, t, contended);
-        bool starts = !rigid || may_start(world, c, t, row(state->head, c)[u], &reserved);
+        bool starts = !rigid || head_may_start(world, c, t, u, &reserved);
         if (!starts && jobs->backfill.at[0] == 0)
             return true;
         if (starts) {
             int64_t width = one_by_one ? 1 : row(state->rest, c)[u];
-            start(world, c, t, u, least(width, *free));
+            start(world, c, t, u, row(state->head, c)[u], least(width, *free));
         } else {
             row(state->passed, c)[u] = t;
         }
@@ -157,8 +215,8 @@ static bool decide(int64_t policy, const World *world, int64_t c) {
         } else if (fickle) {
             u = -1;
         }
-        if (reserved.until != NEVER)
-            waiting -= pass_over(world, c, t, reserved);
+        if (reserved.last)
+            waiting -= pass_over(world, c, t, &reserved);
     }
     return true;
 }
@@ -182,6 +240,8 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
             if (!(confined ? decide_in_bays : decide)(policy, world, c))
                 return false;
             state->undecided.at[c] = 0;
+            if (passes_own(world, c))
+                find_asking(world, c, state->now.at[c]);
             count_changes(world, c);
         }
         int64_t t = least(state->next_end.at[c], next_release(world, c));

@@ -139,6 +139,9 @@ typedef struct {
     Floats decay;
     Ints fair_share;
     Ints guarantee;
+    Ints asks;
+    Ints asking;
+    Ints reserved;
     Words random;
     Ints placing;
     Ints first_part;

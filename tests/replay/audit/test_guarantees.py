@@ -14,7 +14,7 @@ from shapleyprio.replay.finish_times import flow_times
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.strategies import Job, workload_of_jobs
-from tests.replay.test_guarantee import CROWDED, longest_job
+from tests.replay.test_guarantee import CROWDED, CROWDED_AND_WHOLE, longest_job
 from tests.replay.test_policies import RIGID
 
 
@@ -74,9 +74,15 @@ def test_they_are_counted_as_the_daemon_counts_them(
         assert one.late == (pytest.approx(np.mean(list(late.values()))) if late else None)
 
 
-@settings(max_examples=40)
-@given(workload=CROWDED, policy=st.sampled_from(["directcontr", "fairshare", "fcfs"]))
-def test_no_guarantee_is_broken_where_no_job_lasts_longer(workload: Workload, policy: str) -> None:
+@settings(max_examples=100)
+@given(
+    workload=CROWDED | CROWDED_AND_WHOLE,
+    policy=st.sampled_from(["directcontr", "fairshare", "fcfs", "live"]),
+)
+def test_no_guarantee_is_broken_where_no_job_may_last_longer(
+    workload: Workload, policy: str
+) -> None:
+    """Where `check` says that priorities can keep it."""
     seconds = longest_job(workload) or 1
     schedule = run_policy(workload, f"{policy}@{seconds}s")
     assert (
