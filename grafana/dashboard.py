@@ -68,6 +68,12 @@ def each(metric: str, wanted: str = SOME) -> str:
     return f"sum by (organization) ({BY_ORGANIZATION}{metric}{{{wanted}}})"
 
 
+def of_unions(series: str) -> str:
+    """The sum over each union's members of a series by organization; none for who stands alone."""
+    of = f"on (organization) group_left (parent) {BY_ORGANIZATION}union_info{{{ALL}}}"
+    return f"sum by (parent) ({series} * {of})"
+
+
 def waited(part: str, by: str, wanted: str = SOME) -> str:
     """Within what time that part of the jobs started that did so in a day."""
     buckets = f"rate({BY_ORGANIZATION}wait_seconds_bucket{{{wanted}}}[1d])"

@@ -17,6 +17,7 @@ from grafana.dashboard import (
     dashboard,
     each,
     late,
+    of_unions,
     oldest,
     share_of,
     waited,
@@ -108,6 +109,30 @@ def overview() -> Dashboard:
                     panels.OWED,
                     Query(each("balance_per_part_seconds"), "{{organization}}"),
                 ).data_links([TO_DETAIL]),
+            ],
+            "Unions: faculties with their departments": [
+                panels.bars(
+                    "Balance of unions",
+                    "Of each faculty, what it and its departments earned together less what they "
+                    "got, spread over everybody's work. Above zero it is owed; the highest is "
+                    "served first.",
+                    panels.SECONDS,
+                    panels.OWED,
+                    Query(
+                        f"sort_desc({of_unions(each('balance_per_part_seconds', ALL))})",
+                        "{{parent}}",
+                    ),
+                ),
+                panels.bars(
+                    "Unions late or ahead, last window",
+                    f"In the last replayed window, spread over everybody's work. {SIGN}",
+                    panels.SECONDS,
+                    panels.DRIFT,
+                    Query(
+                        f"sort_desc({of_unions(late(f'{ALL},{RECORDED}'))})",
+                        "{{parent}}",
+                    ),
+                ),
             ],
             "Waits": [
                 panels.graph(

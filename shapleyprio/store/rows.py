@@ -392,6 +392,11 @@ class StandingRow:
     parent: str | None = None
 
     @property
+    def head(self) -> str:
+        """The organization at the head of its union: its parent, else itself."""
+        return self.parent or self.organization
+
+    @property
     def balance(self) -> int:
         """Contribution − ψ in part-seconds: the higher, the more it gave beyond what it got."""
         return self.contribution - self.utility

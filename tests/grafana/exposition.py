@@ -30,10 +30,13 @@ def everything() -> str:
     """What is served after a cycle, a replay, an estimate and forecasts that succeeded."""
     metrics = Metrics("c")
     metrics.leads = lambda: True
-    standing = StandingRow(
-        cycle=1, organization="a", t=1, contribution=1, utility=1, score=0, priority=1,
-        pending=1, running=1, processors=1, parts=1,
-    )  # fmt: skip
+    standings = [
+        StandingRow(
+            cycle=1, organization=name, t=1, contribution=1, utility=1, score=0, priority=1,
+            pending=1, running=1, processors=1, parts=1, parent=parent,
+        )
+        for name, parent in (("a", None), ("b", "a"))
+    ]  # fmt: skip
     drifts = [
         DriftRow(
             t=1, organization="a", schedule=schedule, begin=0, reference="ref", utility=1, fair=1,
@@ -49,7 +52,7 @@ def everything() -> str:
     metrics.publish(
         CycleReport(
             number=1,
-            ranked=Ranked(standings=[standing], pool=[other]),
+            ranked=Ranked(standings=standings, pool=[other]),
             jobs=JobsFound(
                 waits=[Wait("a", "p", 1)],
                 pending_jobs=[PendingJobs(organization="a", partition="p", jobs=1, since=0)],

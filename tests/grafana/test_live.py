@@ -83,7 +83,10 @@ class Watched:
         return bool(counted["result"])
 
     def let_it_write_a_table_and_be_in_a_pool(self) -> None:
-        """Makes the daemon write the table of points as well, and count another cluster's work."""
+        """Makes the daemon write the table of points as well, and count another cluster's work.
+
+        The last organization becomes a part of the first.
+        """
         file = self.directory / "d" / "shapleyprio.toml"
         found = ClusterBalances(
             cluster="other",
@@ -99,7 +102,8 @@ class Watched:
             transaction.pools.save_balances("all", found)
         table = f'[push]\ntable = "{file.with_name("points")}"\n'
         pool = f'[[pool]]\nname = "all"\nclusters = ["{CLUSTER}", "{found.cluster}"]\n'
-        file.write_text(f"{table}\n{file.read_text()}\n{pool}")
+        of_the_last = f'{file.read_text()}\nparent = "{min(ORGANIZATIONS)}"\n'
+        file.write_text(f"{table}\n{of_the_last}\n{pool}")
         self._daemon().send_signal(signal.SIGHUP)
 
     def let_a_job_go_on_after_its_end(self) -> None:
@@ -193,7 +197,9 @@ def test_a_query_returns_data(watched: Watched, asked: Asked) -> None:
         points = [row["values"] for row in series]
     assert series
     assert any(not math.isnan(float(value)) for values in points for _, value in values)
-    if "by (organization)" in expression and not any(one in expression for one in OF_SOME):
+    if "by (parent)" in expression:
+        assert {row["metric"]["parent"] for row in series} == {min(ORGANIZATIONS)}
+    elif "by (organization)" in expression and not any(one in expression for one in OF_SOME):
         one_alone = 'organization="$organization"' in asked.expression
         expected = {min(ORGANIZATIONS)} if one_alone else ORGANIZATIONS
         shown = {row["metric"]["organization"] for row in series}

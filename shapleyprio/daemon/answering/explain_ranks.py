@@ -197,23 +197,19 @@ def _ranked(
 
 def _union_of(row: StandingRow, order: Sequence[StandingRow]) -> UnionRank | None:
     """Returns where the union of an organization stands, which its members' ranks tell."""
-    heads = list(dict.fromkeys(_head(each) for each in order))
-    members = [each for each in order if _head(each) == _head(row)]
+    heads = list(dict.fromkeys(each.head for each in order))
+    members = [each for each in order if each.head == row.head]
     if len(members) == 1:
         return None
     delays = [each.balance_per_part for each in members if each.balance_per_part is not None]
     return UnionRank(
-        parent=_head(row),
-        rank=heads.index(_head(row)) + 1,
+        parent=row.head,
+        rank=heads.index(row.head) + 1,
         unions=len(heads),
         balance_per_part=float(sum(delays)) if delays else None,
         place=members.index(row) + 1,
         members=len(members),
     )
-
-
-def _head(row: StandingRow) -> str:
-    return row.parent or row.organization
 
 
 def _usage(row: StandingRow) -> tuple[bool, Fraction]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counted
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
@@ -98,6 +99,10 @@ OF_CYCLE: Described = {
     "organization_oldest_pending_seconds": (
         "Wait so far of the oldest pending job that could start; absent without one.",
         ("organization", "partition"),
+    ),
+    "organization_union_info": (
+        "The union that it stands in, by its parent; absent for one that stands alone.",
+        ("organization", "parent"),
     ),
     **{f"organization_{name}": (text, ("organization",)) for name, text in BY_ORGANIZATION.items()},
 }
@@ -421,7 +426,7 @@ class Metrics(Collector):
                 for name in BY_ORGANIZATION
             },
         }
-        return {**found, **_of_pool(last)}
+        return {**found, **_of_unions(ranked.standings), **_of_pool(last)}
 
 
 def _families(described: Described, found: Mapping[str, Found]) -> Iterator[Metric]:
@@ -436,6 +441,13 @@ def _families(described: Described, found: Mapping[str, Found]) -> Iterator[Metr
             for key, value in of_ledger.get(name, ()):
                 family.add_metric([ledger, *key], float(value))
         yield family
+
+
+def _of_unions(standings: Sequence[StandingRow]) -> Found:
+    """Returns who stands in which union; none where all stand alone."""
+    members = Counted(row.head for row in standings)
+    found = [((row.organization, row.head), 1) for row in standings if members[row.head] > 1]
+    return {"organization_union_info": found} if found else {}
 
 
 def _of_pool(report: CycleReport) -> Found:

@@ -14,7 +14,10 @@ from shapleyprio.daemon.pushing.push import PushCounts
 from shapleyprio.daemon.steering.metrics import BY_ORGANIZATION, Metrics
 from shapleyprio.daemon.steering.outcomes import FAILURES
 from shapleyprio.daemon.steering.report import CycleReport
-from tests.daemon.consortium import FIRST, LAST, NAME, NOW, Service
+from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Service, config
+
+LONER = {"name": "chemistry", "accounts": ["chem"]}
+"""An organization that stands alone."""
 
 PHASES = ("account", "observe", "rank", "push")
 
@@ -109,6 +112,21 @@ def test_a_good_cycle_shows_every_organizations_standing(
     assert value(metrics, "completed_parts") == 120
     assert value(metrics, "last_success_timestamp_seconds") == NOW + 10
     assert value(metrics, "ledger_lag_seconds") == 0
+
+
+def test_who_stands_in_which_union_is_told_where_there_are_unions(
+    metrics: Metrics, service: Service
+) -> None:
+    metrics.publish(service.run())
+    assert not [name for name, _ in exposed(metrics) if "union" in name]
+    service.restart(config(PHYSICS, {**BIOLOGY, "parent": "physics"}, LONER))
+    metrics.publish(service.run())
+    unions = {
+        (dict(labels)["organization"], dict(labels)["parent"]): number
+        for (name, labels), number in exposed(metrics).items()
+        if name == "shapleyprio_organization_union_info"
+    }
+    assert unions == {("physics", "physics"): 1, ("biology", "physics"): 1}
 
 
 def test_waits_are_counted_once_by_organization_and_partition(
