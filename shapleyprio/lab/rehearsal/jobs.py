@@ -196,6 +196,7 @@ def _with_nobody(
         organizations=(*consortium.organizations, *([NOBODY] if needed else [])),
         owned=owned,
         organization=organization,
+        parents=consortium.parents,
     )
     return everybody, owners, count if needed else None
 

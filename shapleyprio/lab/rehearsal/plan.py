@@ -24,7 +24,7 @@ from shapleyprio.lab.rehearsal.usage import earn
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.lab.trial.arms import Arm
-from shapleyprio.lab.trial.plan import of_any_plan
+from shapleyprio.lab.trial.plan import head_of, of_any_plan
 from shapleyprio.replay.workloads.workload import Workload
 from shapleyprio.slurm.associations import ROOT
 
@@ -315,8 +315,10 @@ class SitePlan:
                 continue
             accounts = [leaf for (_, _, own), leaf in self._leaves.items() if own == u]
             nodes = [node for node, owner in self.owners.items() if owner == u]
+            head = head_of(u, self.workload)
+            parent = "" if head is None else f'parent = "{handle_of(head)}"\n'
             tables.append(
-                f'[[organization]]\nname = "{handle_of(u)}"\n'
+                f'[[organization]]\nname = "{handle_of(u)}"\n{parent}'
                 f"accounts = {json.dumps(accounts)}\nnodes = {json.dumps(nodes)}\n"
             )
         return "".join(tables)

@@ -240,13 +240,21 @@ class OwnNodes:
     def organizations(self, arm: Arm) -> str:
         """Returns the tables [[organization]] of the daemon's configuration."""
         lines = []
-        for member in self.members:
+        for u, member in enumerate(self.members):
+            head = head_of(u, self.workload)
             lines.append(
                 f'[[organization]]\nname = "{member.handle}"\naccounts = ["{member.handle}"]'
             )
+            lines += [f'parent = "{self.members[head].handle}"'] if head is not None else []
             lines += [f'nodes = ["{member.node}"]'] if member.node is not None else []
             lines += [f'qos = "{member.handle}"'] if arm.needs_qos else []
         return "\n".join(lines) + "\n"
+
+
+def head_of(u: int, workload: Workload) -> int | None:
+    """Returns the organization that is the parent of u here, the first of its union, if another."""
+    first = u if workload.unions is None else workload.unions.index(workload.unions[u])
+    return None if first == u else first
 
 
 def user_account(handle: str, user: int) -> str:

@@ -198,6 +198,16 @@ def test_the_daemon_knows_whose_accounts_and_nodes_are_whose(
     assert (second.accounts, second.nodes) == (("u3",), ("b1",))
 
 
+def test_the_daemon_knows_who_stands_together(folder: Path, tmp_path: Path) -> None:
+    with (folder / "who.toml").open("a") as organizations:
+        organizations.write('parent = "Science & Co"\n')
+    plan = jobs_in(folder).plan
+    assert plan.workload.unions == (0, 0, 1)  # the last one is nobody
+    file = tmp_path / "tables.toml"
+    file.write_text(plan.organizations(ARMS["shapley"]))
+    assert load_config(file).parents == {"organization2": "organization1"}
+
+
 def test_the_cluster_is_the_sites_with_an_arms_settings(jobs: SiteJobs) -> None:
     spec = jobs.plan.spec(changed(1, "PriorityWeightAge=7 priorityfavorsmall=YES"), speed=50)
     assert spec.partitions == {"short": ("a1", "a2", "b1"), "long": ("a1", "a2", "b1", "b2")}

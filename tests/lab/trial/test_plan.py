@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shapleyprio.common.errors import Remedy
+from shapleyprio.config import load_config
 from shapleyprio.lab.trial.arms import ARMS
 from shapleyprio.lab.trial.plan import (
     MOST_JOBS,
@@ -80,6 +82,13 @@ def test_every_organization_brings_its_processors_as_one_node_and_partition() ->
     assert spec.partitions == {"o1": ("n1",), "o3": ("n3",)}
     assert spec.cpus == {"n1": 2, "n3": 3}
     assert plan.owners == {"n1": 0, "n3": 2}
+
+
+def test_the_daemon_knows_who_stands_together(tmp_path: Path) -> None:
+    nested = replace(WIDE, unions=(0, 1, 0))
+    file = tmp_path / "tables.toml"
+    file.write_text(OwnNodes(as_slurm_runs_it(nested)).organizations(ARMS["shapleyprio-qos"]))
+    assert load_config(file).unions == nested.unions
 
 
 def test_limits_are_the_users_own_in_whole_minutes() -> None:
