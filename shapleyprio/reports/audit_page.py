@@ -70,6 +70,7 @@ def audit_page(
             *([] if owed is None else [owed]),
             replay_sections.waits(replayed),
             *([audit_sections.waits_by_partition(waits)] if waits else []),
+            *([audit_sections.guarantees(audit)] if audit.guarantees else []),
             replay_sections.utilization(replayed),
         ),
         parameters={

@@ -17,6 +17,7 @@ from shapleyprio.common.wording import (
 )
 from shapleyprio.replay.audit.auditing import Assessed, Audit
 from shapleyprio.replay.audit.findings import stability as in_words
+from shapleyprio.replay.audit.guarantees import Guarantees
 from shapleyprio.replay.audit.stability import Coalition
 from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.reports.front import before_section
@@ -144,6 +145,33 @@ def waits_by_partition(rows: Sequence[Sequence[Cell]]) -> Section:
             rows=list(rows),
         ),
     )
+
+
+def guarantees(audit: Audit) -> Section:
+    """Shows how often each organization's guarantee was asked for, kept and broken."""
+    return Section(
+        title="Guarantees",
+        note="Jobs that had waited for as long as the guarantee says and fit into what their "
+        "organization brings and did not use; which of them started within as long again; and "
+        "their waits, in what happened and with their organization's nodes alone.",
+        chart=None,
+        table=Table(
+            headings=(
+                *("organization", "schedule", "asked", "kept", "broken"),
+                *("late, s", "waited, s", "alone, s"),
+            ),
+            rows=[
+                (name, title_of(policy), one.asked, one.kept, one.broken, *_seconds(one))
+                for policy, found in audit.guarantees.items()
+                for name, one in zip(audit.workload.organizations, found, strict=True)
+            ],
+        ),
+    )
+
+
+def _seconds(found: Guarantees) -> Iterator[Cell]:
+    for wait in (found.late, found.waited, found.alone):
+        yield None if wait is None else float(wait)
 
 
 def stability(audit: Audit) -> Section:

@@ -14,6 +14,7 @@ from shapleyprio.common.wording import local_minute, zone_name
 from shapleyprio.replay.audit.auditing import Audit, audit
 from shapleyprio.replay.audit.findings import stability
 from shapleyprio.replay.audit.stability import Coalition
+from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.replay.workloads.log import Labels, RecordedProcessors
 from shapleyprio.reports import Page, Section, render
 from shapleyprio.reports.audit_page import audit_page
@@ -25,7 +26,9 @@ CHARTS = ["outcome", "fairness", "lending", "exchange", "alone", "drift"]
 ENDING = ["owed", "waits", "utilization"]
 
 
-def audit_in(directory: Path, *, nodes: bool, orderings: int | None = None) -> Audit:
+def audit_in(
+    directory: Path, *, nodes: bool, orderings: int | None = None, guarantee: str | None = None
+) -> Audit:
     """Returns the audit of a small log; with nodes all jobs ran on the first organization's."""
     workload = workload_in(log_in(directory))
     count = len(workload.job)
@@ -35,7 +38,7 @@ def audit_in(directory: Path, *, nodes: bool, orderings: int | None = None) -> A
         processors=workload.processors,
     )
     known = replace(workload, placed=placed) if nodes else workload
-    return audit(known, period=20, orderings=orderings)
+    return audit(known, period=20, orderings=orderings, guarantee=guarantee)
 
 
 def page_in(directory: Path, *, nodes: bool = True, orderings: int | None = None) -> Page:
@@ -67,6 +70,17 @@ def test_the_outcome_and_being_alone_are_what_the_audit_found(tmp_path: Path) ->
     for u, row in enumerate(section(page, "alone").table.rows):
         earlier = [one.stability.organizations[u].earlier for one in found.schedules]
         assert row == (NAMES[u], *(None if e is None else float(e) / HOUR for e in earlier))
+
+
+def test_what_became_of_guarantees_is_reported_where_they_are_judged(tmp_path: Path) -> None:
+    found = audit_in(tmp_path, nodes=True, guarantee="1s")
+    page = audit_page(log_in(tmp_path), found, options={})
+    (rows,) = (one.table.rows for one in page.sections if one.title == "Guarantees")
+    shown = {(row[0], row[1]): row[2:5] for row in rows}
+    assert sum(asked for asked, _, _ in map(tuple, shown.values()) if isinstance(asked, int)) > 0
+    for policy, of in found.guarantees.items():
+        for name, one in zip(NAMES, of, strict=True):
+            assert shown[name, title_of(policy)] == (one.asked, one.kept, one.broken)
 
 
 def test_what_was_given_less_what_was_taken_adds_up(tmp_path: Path) -> None:
