@@ -77,6 +77,31 @@ def test_the_audits_find_what_is_documented(
     )
 
 
+def test_the_university_with_departments_is_audited_as_documented() -> None:
+    told = re.search(
+        r"With ([^.]+) as \[departments\]\S+ of the others (\S+) was latest, ([^,]+), and of the "
+        r"five (\S+), ([\d.]+ min)\.",
+        " ".join(SECTION.split()),
+    )
+    assert told is not None
+    departments, latest, late, of_five, its = told.groups()
+    brought = dict(re.findall(r"(account\d+) \((\d+)", departments))
+    text = Path("usc.toml").read_text()
+    for name, processors in brought.items():
+        text = re.sub(rf'"{name}",? ?', "", text) + (
+            f'[[organization]]\nname = "{name}"\nparent = "others"\naccounts = ["{name}"]\n'
+            f"processors = {processors}\n"
+        )
+    rest = 1_042 - sum(map(int, brought.values()))
+    Path("nested.toml").write_text(text.replace("processors = 1042", f"processors = {rest}"))
+    result = CliRunner().invoke(
+        main, ["audit", *UNIVERSITY.split()[2:3], "--organizations", "nested.toml"]
+    )
+    assert f"of {6 + len(brought)} organizations on 4,992 processors" in result.stdout
+    assert f"{latest} came off worst: it was {late} late." in result.stdout
+    assert re.search(rf"^{of_five} .* {its} late  ", result.stdout, re.MULTILINE)
+
+
 def test_the_fairest_and_the_least_fair_setting_are_those_documented(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
