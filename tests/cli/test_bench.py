@@ -22,9 +22,9 @@ from rich.console import Console
 
 from shapleyprio.cli import main
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.lab.bench.cycle import cycles, pool, scale, steady, year
+from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, steady, year
 from shapleyprio.lab.bench.cycle.literal import Done, literal_ledger
-from shapleyprio.lab.bench.cycle.workloads import NOW, day_of_records
+from shapleyprio.lab.bench.cycle.workloads import CLUSTER, NOW, day_of_records
 from shapleyprio.lab.bench.fairness import (
     contended,
     manipulations,
@@ -44,6 +44,7 @@ from shapleyprio.replay.workloads.choices import WIDE
 from shapleyprio.replay.workloads.workload import Window, jobs_of
 from shapleyprio.slurm.text.accounting import accounting_line
 from shapleyprio.slurm.text.values import SEPARATOR
+from shapleyprio.store import Store
 
 MADE_UP_ROWS = ["s < 0.02", "s < 80", "MB < 1000", "times > 1.6", "s < 0.3", "s < 10"]
 """Units and targets of what needs no logs."""
@@ -510,6 +511,19 @@ def test_the_service_is_measured_without_the_packages_of_replay() -> None:
     done = without_packages("ingest", "--records", "10")
     assert done.returncode == 0, done.stderr
     assert "10 finished records" in done.stdout
+
+
+def test_all_that_became_old_is_pruned_but_what_says_when_it_last_went_well(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    measured = list(prune.prune(url, 500, lambda _: None))
+    transactions = [one for one in measured if one.what.endswith("one of these transactions")]
+    assert [one.runs for one in transactions] == [1, 1]
+    with Store.open(url) as opened, opened.cluster(CLUSTER).reading() as view:
+        last = view.history.last_cycle()
+        assert last is not None
+        assert view.history.cycles() == [last]
+        assert [push.cycle for push in view.pushes.latest()] == [last.number]
+        assert len(list(view.runs.all_runs())) < 500
 
 
 def without_packages(*arguments: str) -> subprocess.CompletedProcess[str]:
