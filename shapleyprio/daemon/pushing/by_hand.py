@@ -63,7 +63,11 @@ def set_by_hand(
 
 
 def by_hand_in(view: View, job: PendingJob) -> Mapping[Kind, int]:
-    """Returns what somebody has set at a job, as far as the store knows."""
+    """Returns what somebody has set at a job, as far as the store knows.
+
+    A nice below 0 is named only if the last cycle found such: that knew whether users may set it.
+    """
+    last = view.history.last_cycle()
     keys = live_keys([job])
     managed = {
         name: view.pushes.managed_values(name, keys)
@@ -72,7 +76,10 @@ def by_hand_in(view: View, job: PendingJob) -> Mapping[Kind, int]:
     }
     points = (row.priority for row in view.history.latest_standings())
     return by_hand(
-        job, managed, given_on(SITE_FACTOR, view.pushes.published_points()).union(points)
+        job,
+        managed,
+        given_on(SITE_FACTOR, view.pushes.published_points()).union(points),
+        user_top=last is None or "nice" not in last.by_hand,
     )
 
 

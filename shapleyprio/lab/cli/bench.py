@@ -128,8 +128,9 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             and go, and each month's report: whether the store, memory and processor time
             level off, and the ledger against a literal one; needs the packages of
             shapleyprio[report], some 10 minutes
-    prune   --records of the past, of which a horizon of one day leaves nearly none: the
-            cycle that cuts it, and pruning; on each --store; minutes
+    prune   --records of the past, and as many standings and pushes, of which a horizon of
+            one day leaves nearly none: the cycle that cuts it, and pruning; on each --store;
+            minutes
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
             beside random orderings and those of shapiq if it is installed; some minutes
     predictors  how fair live is with each predictor, on contended windows of --logs

@@ -131,6 +131,7 @@ def test_where_users_can_bring_it_about_a_nice_below_0_is_nobodys_order(store: S
     service.run()
     set_nice(service, job, -50)
     assert service.run().plan.foreign.by_hand == {}
+    assert explained(service, job) == {}
 
 
 def test_a_pause_leaves_it_alone_too(waiting: Service) -> None:

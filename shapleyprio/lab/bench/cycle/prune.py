@@ -1,4 +1,4 @@
-"""A store with a long past whose horizon is cut short: what a cycle and the pruning take then."""
+"""A store with a long past, all of which has become old: what a cycle and pruning take then."""
 
 from __future__ import annotations
 
@@ -9,28 +9,38 @@ from sqlalchemy import make_url
 
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, fill
-from shapleyprio.lab.bench.cycle.workloads import CLUSTER, DAY, NOW, days_of
+from shapleyprio.lab.bench.cycle.workloads import CLUSTER, DAY, NOW, ORGANIZATIONS, days_of
 from shapleyprio.lab.bench.measure import Measurement, of_runs, seconds_of
 from shapleyprio.slurm.port import Controller
-from shapleyprio.store import ClusterStore, Store, StoreError, Transaction
+from shapleyprio.store import (
+    ClusterStore,
+    CycleRow,
+    NewPush,
+    PushState,
+    StandingRow,
+    Store,
+    StoreError,
+    Transaction,
+)
 
 SHORT = DAY
+CYCLES_AT_ONCE = 1_000
 CYCLE_BELOW = 60.0
 TRANSACTION_BELOW = 10.0
 
 
 def prune(url: str, records: int, progress: Callable[[int], None]) -> Iterator[Measurement]:
-    """Fills the store at the URL, cuts the horizon to a day, and prunes.
+    """Fills the store at the URL, cuts the horizon to a day, and prunes all there is.
 
     Args:
         url: of an empty database.
-        records: how many.
-        progress: called with how many are accounted.
+        records: how many runs, and at least as many standings and pushes.
+        progress: called with how many runs are accounted.
 
     Raises:
         StoreError: the database cannot be used, or is not empty.
     """
-    where = f"{make_url(url).get_backend_name()}: {records:,} runs"
+    where = f"{make_url(url).get_backend_name()}: {records:,}"
     most = (days_of(records) + 2) * DAY
     is_target = records == OF_RECORDS
     with Store.open(url, create=True) as opened:
@@ -39,16 +49,68 @@ def prune(url: str, records: int, progress: Callable[[int], None]) -> Iterator[M
             if view.ledger.watermark() is not None:
                 raise StoreError("the benchmark needs an empty database")
         filling = seconds_of(lambda: deque(map(progress, fill(store, records, most)), maxlen=0))
-        yield of_runs("prune", f"{where} are accounted", [filling], unit="s", below=None)
+        yield of_runs("prune", f"{where} runs are accounted", [filling], unit="s", below=None)
+        filling = seconds_of(lambda: _keep_history(store, records))
+        kept = f"{where} standings and as many pushes"
+        yield of_runs("prune", f"{kept} are kept", [filling], unit="s", below=None)
         cutting = seconds_of(lambda: store.transact(_cut))
         below = CYCLE_BELOW if is_target else None
-        what = "the horizon is cut to a day"
-        yield of_runs("prune", f"{where}: {what}", [cutting], unit="s", below=below)
-        seconds = list(_pruned(store))
-    total = sum(seconds)
-    yield of_runs("prune", f"{where} are pruned, in all", [total], unit="s", below=None)
-    below = TRANSACTION_BELOW if is_target else None
-    yield of_runs("prune", f"{where}: one of these transactions", seconds, unit="s", below=below)
+        what = f"{where} runs: the horizon is cut to a day"
+        yield of_runs("prune", what, [cutting], unit="s", below=below)
+        below = TRANSACTION_BELOW if is_target else None
+        for what, work in ((kept, _prune_history), (f"{where} runs", _prune_runs)):
+            seconds = list(_pruned(store, work))
+            yield of_runs("prune", f"{what} are pruned", [sum(seconds)], unit="s", below=None)
+            one = f"{what}: one of these transactions"
+            yield of_runs("prune", one, seconds, unit="s", below=below)
+
+
+def _keep_history(store: ClusterStore, records: int) -> None:
+    """Keeps cycles of a past beyond the horizon, with a push for each standing."""
+    cycles = -(-records // len(ORGANIZATIONS))
+    for first in range(1, cycles + 1, CYCLES_AT_ONCE):
+        numbers = range(first, min(first + CYCLES_AT_ONCE, cycles + 1))
+        with store.transaction() as transaction:
+            for number in numbers:
+                at = NOW - SHORT - cycles + number
+                row = CycleRow(number=number, started=at, finished=at, outcome="ok")
+                transaction.history.save_cycle(row)
+            standings = [_standing(number, name) for number in numbers for name in ORGANIZATIONS]
+            transaction.history.save_standings(standings)
+            pushes = [_push(row) for row in standings]
+            transaction.pushes.plan(pushes, PushState.APPLIED)
+
+
+def _standing(cycle: int, organization: str) -> StandingRow:
+    return StandingRow(
+        cycle=cycle,
+        organization=organization,
+        t=cycle,
+        contribution=0,
+        utility=0,
+        score=0,
+        parts=0,
+        priority=0,
+        pending=0,
+        running=0,
+        processors=1,
+    )
+
+
+def _push(row: StandingRow) -> NewPush:
+    return NewPush(
+        cycle=row.cycle,
+        channel="qos_priority",
+        target=row.organization,
+        key=row.organization,
+        organization=row.organization,
+        label=row.organization,
+        original=0,
+        old=row.cycle - 1,
+        new=row.cycle,
+        reason="balance 0",
+        at=row.t,
+    )
 
 
 def _cut(transaction: Transaction) -> None:
@@ -57,13 +119,21 @@ def _cut(transaction: Transaction) -> None:
     opened.close(NOW, observed_until=NOW)
 
 
-def _pruned(store: ClusterStore) -> Iterator[float]:
+def _prune_history(transaction: Transaction) -> int:
+    return transaction.prune_history(NOW, pushes_before=NOW)
+
+
+def _prune_runs(transaction: Transaction) -> int:
+    return _open(transaction).prune(overlap=0)
+
+
+def _pruned(store: ClusterStore, work: Callable[[Transaction], int]) -> Iterator[float]:
     """Prunes, and yields the seconds that each transaction takes."""
     pruned = 0
 
     def prune_some() -> None:
         nonlocal pruned
-        pruned = store.transact(lambda transaction: _open(transaction).prune(overlap=0))
+        pruned = store.transact(work)
 
     while True:
         seconds = seconds_of(prune_some)
