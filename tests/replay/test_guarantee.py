@@ -229,7 +229,7 @@ def test_who_comes_first_by_the_rule_is_served_as_soon_whoever_asks(
     assert longest_claim(workload, schedule, 0, 0) <= longest_job(workload)
 
 
-@given(workload=CROWDED)
+@given(workload=CROWDED | CROWDED_AND_WHOLE)
 def test_a_guarantee_of_more_than_anybody_waits_changes_nothing_but_draws(
     workload: Workload,
 ) -> None:
