@@ -16,12 +16,11 @@ from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.layout import LoggedNode, LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
+from shapleyprio.replay.workloads.nodes import most_in_use, nodes_of_partitions
 from shapleyprio.replay.workloads.organizations import (
     claimed_by,
     consortium_of,
     load_organizations,
-    most_in_use,
-    nodes_of_partitions,
 )
 from shapleyprio.replay.workloads.partitions import kept_to_partitions
 from shapleyprio.replay.workloads.workload import Consortium, workload_of

@@ -21,12 +21,8 @@ from shapleyprio.replay.logs.joining import Joiner
 from shapleyprio.replay.workloads.choices import ALL_CLUSTERS
 from shapleyprio.replay.workloads.layout import LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
-from shapleyprio.replay.workloads.organizations import (
-    Claimed,
-    claimed_by,
-    consortium_of,
-    most_in_use,
-)
+from shapleyprio.replay.workloads.nodes import most_in_use
+from shapleyprio.replay.workloads.organizations import Claimed, claimed_by, consortium_of
 from shapleyprio.replay.workloads.workload import Consortium
 
 SHARED = ("user", "group", "account", "organization")

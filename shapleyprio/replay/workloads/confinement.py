@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shapleyprio.replay.workloads.log import Log
-from shapleyprio.replay.workloads.organizations import nodes_of_partitions
+from shapleyprio.replay.workloads.nodes import nodes_of_partitions
 from shapleyprio.replay.workloads.workload import Workload
 
 

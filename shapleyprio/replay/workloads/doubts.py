@@ -14,12 +14,8 @@ from shapleyprio.config.membership import host_list_of, named_nodes
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.workloads.choices import Doubt
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
-from shapleyprio.replay.workloads.organizations import (
-    Claimed,
-    knows,
-    left_out_jobs,
-    nodes_of_partitions,
-)
+from shapleyprio.replay.workloads.nodes import nodes_of_partitions
+from shapleyprio.replay.workloads.organizations import Claimed, knows, left_out_jobs
 from shapleyprio.replay.workloads.workload import Consortium, Window, Workload
 
 ACCOUNTS_SHOWN = 3

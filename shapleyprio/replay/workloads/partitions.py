@@ -12,7 +12,7 @@ from shapleyprio.fairness.split import split
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.workloads.bays import Bays, Nodes
 from shapleyprio.replay.workloads.log import Log
-from shapleyprio.replay.workloads.organizations import nodes_of, nodes_of_partitions
+from shapleyprio.replay.workloads.nodes import nodes_of, nodes_of_partitions
 from shapleyprio.replay.workloads.workload import Consortium, Workload, jobs_of
 
 MOST_PLACES = 2**13 - 1
