@@ -107,13 +107,13 @@ def _life(roots: Roots, sources: Sources) -> str:
 
 
 def _tests(roots: Roots, sources: Sources) -> str:
-    """All tests on this Slurm; a few that fail are run once more, on clusters of their own.
+    """All tests on this Slurm; a few that fail are run once more, alone.
 
     On a fast clock, Slurm's own guards against slowness are real moments, and once in a hundred
     hours one of them runs out. What failed is named in any case.
     """
     try:
-        return _pytest(roots, sources, "tests", FOLDERS)
+        return _pytest(roots, sources, "tests", ("-m", "real_slurm", *FOLDERS))
     except MatrixError as error:
         log = roots.log_file("tests")
         failed = failed_tests(log.read_text(errors="replace"))
@@ -121,7 +121,7 @@ def _tests(roots: Roots, sources: Sources) -> str:
             raise
         found = _last_line(log)
         try:
-            again = _pytest(roots, sources, "tests-again", failed)
+            again = _pytest(roots, sources, "tests-again", ("-n0", *failed))
         except MatrixError as repeated:
             raise MatrixError(f"{error}\n\nonce more: {repeated}") from error
         return f"{found}; once more, {again}: {', '.join(failed)}"
@@ -193,7 +193,10 @@ def _pytest(
     layers = [_test_libraries(roots), *below, *installed(roots, sources)]
     with roots.scratch() as scratch:
         source = sources.export(scratch / "source", without=["shapleyprio"])
-        options = ("-p", "no:cacheprovider", "-r", "fEs", f"--durations={SLOWEST}", *paths)
+        options = (
+            *("-n2", "--dist=loadfile"),  # while one waits for its Slurm, the other computes
+            *("-p", "no:cacheprovider", "-r", "fEs", f"--durations={SLOWEST}", *paths),
+        )
         step = Step(
             command=("env", "--chdir=/source", PYTHON, "-m", "pytest", *options),
             log=roots.log(name),
