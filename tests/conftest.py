@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -70,6 +71,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if not _is_on_any_database(item)]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if _is_on_any_database(item)]
+
+
+def pytest_collection_finish() -> None:
+    """Leaves out what stays to the end when looking for garbage, a tenth of the time of tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_on_any_database(item: pytest.Item) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tarfile
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +18,7 @@ from click.testing import CliRunner, Result
 from shapleyprio.cli import main
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
 from shapleyprio.store import PauseRow
-from tests.cli.conftest import CommandLine
+from tests.cli.conftest import CommandLine, shell_in, speaking_to
 from tests.daemon.consortium import NAME, NOW
 from tests.store.examples import BEGIN, exception, work_after_end
 
@@ -24,22 +26,36 @@ NAMES = ("physics", "biology", "guest", "eve", "a1", "a2", "b1", "pa", "pb", "al
 """What users, admins and the configuration call things; no anonymized file may have any."""
 
 
-@pytest.fixture
-def lived(shell: CommandLine) -> CommandLine:
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
     """Both organizations have wanted more than there was, and somebody's jobs were nobody's."""
-    slurm = shell.slurm
-    for number in range(12):
-        account = ("physics", "biology", "biology", "guest")[number % 4]
-        slurm.submit(account, processors=3 + number % 5, processing_time=100 + 40 * number)
-        slurm.wait(30)
-        if number % 4 == 3:
-            assert shell.run("daemon", "--once").exit_code == 0
-    slurm.cancel(1)
-    slurm.wait(4000)
-    slurm.submit("physics", processors=1, processing_time=10**6)
-    slurm.wait(10)
-    assert shell.run("daemon", "--once").exit_code == 0
-    return shell
+    folder = tmp_path_factory.mktemp("life")
+    with pytest.MonkeyPatch.context() as patched, shell_in(folder, patched) as shell:
+        slurm = shell.slurm
+        for number in range(12):
+            account = ("physics", "biology", "biology", "guest")[number % 4]
+            slurm.submit(account, processors=3 + number % 5, processing_time=100 + 40 * number)
+            slurm.wait(30)
+            if number % 4 == 3:
+                assert shell.run("daemon", "--once").exit_code == 0
+        slurm.cancel(1)
+        slurm.wait(4000)
+        slurm.submit("physics", processors=1, processing_time=10**6)
+        slurm.wait(10)
+        assert shell.run("daemon", "--once").exit_code == 0
+        return shell
+
+
+@pytest.fixture
+def lived(
+    life: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CommandLine]:
+    """The life's cluster, which no command here changes, and a store of the test's own."""
+    shutil.copy(life.folder / "store.db", tmp_path)
+    shell = CommandLine(tmp_path, life.slurm)
+    shell.configure()
+    with speaking_to(lambda *_: life.slurm, monkeypatch):
+        yield shell
 
 
 def put_first(shell: CommandLine, user: str = "ann") -> None:

@@ -9,26 +9,15 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from shapleyprio.cli import COMMANDS
+from shapleyprio.cli import COMMANDS, main
 from shapleyprio.cli.common import UNWINDING_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-PROGRAM = """
-import sys
-from shapleyprio.cli import main
-
-def interrupted(*_, **__):
-    raise KeyboardInterrupt
-
-command = main.get_command(None, sys.argv[1])
-command.invoke = interrupted
-main.get_command = lambda *_: command
-main(sys.argv[1:])
-"""
 
 ARGUMENTS = {
     "replay": ["log.swf"],
@@ -45,14 +34,16 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_is_one_line_and_exit_code_130(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, name, *ARGUMENTS.get(name, [])],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stdout) == (130, "")
+def test_ctrl_c_is_one_line_and_exit_code_130(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+
+    def interrupted(_: click.Context) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "invoke", interrupted)
+    done = CliRunner().invoke(main, [name, *ARGUMENTS.get(name, [])])
+    assert (done.exit_code, done.stdout) == (130, "")
     assert done.stderr == "shapleyprio: interrupted\n"
 
 
@@ -69,8 +60,10 @@ def test_the_matrix_ends_in_the_same_way() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "matrix: interrupted\n")
 
 
-@pytest.mark.parametrize("command", ["replay", "audit"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [("replay", signal.SIGTERM), ("audit", signal.SIGHUP), ("replay", signal.SIGINT)],
+)
 def test_a_command_that_hangs_at_a_file_ends_by_signals_all_the_same(
     command: str, number: signal.Signals, tmp_path: Path
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,41 +27,46 @@ def head_node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return python(folder, "from shapleyprio.cli import main; main()", *arguments)
+PROGRAM = """
+import json, sys
+from click.testing import CliRunner
+from shapleyprio.cli import main
+
+done = [CliRunner().invoke(main, words) for words in json.load(sys.stdin)]
+json.dump([[one.exit_code, one.stdout, one.stderr] for one in done], sys.stdout)
+"""
 
 
-def python(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-c", program, *arguments],
+def call(folder: Path, *calls: Sequence[str]) -> list[tuple[int, str, str]]:
+    """What each call of the command line there ends with and prints, all in one process."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", PROGRAM],
         env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "100"},
-        check=False,
-        capture_output=True,
+        input=json.dumps(calls),
+        stdout=subprocess.PIPE,
+        check=True,
         text=True,
     )
+    return [(code, output, errors) for code, output, errors in json.loads(done.stdout)]
 
 
-def test_only_commands_that_are_there_are_listed(head_node: Path) -> None:
-    words = {line.split()[0] for line in call(head_node, "--help").stdout.splitlines() if line}
-    assert words & set(COMMANDS) == set(COMMANDS) - LABORATORY
-
-
-@pytest.mark.parametrize("name", sorted(LABORATORY))
-def test_a_command_that_is_not_there_names_the_package_that_has_it(
-    head_node: Path, name: str
+def test_only_commands_that_are_there_are_listed_and_each_is_imported_without_it(
+    head_node: Path,
 ) -> None:
-    refused = call(head_node, name)
-    assert refused.returncode == 2
-    assert refused.stderr.endswith(f"Error: {name} needs the package shapleyprio-replay\n")
-
-
-def test_every_other_command_is_imported_without_it(head_node: Path) -> None:
-    calls = [[name, "--help"] for name in sorted(set(COMMANDS) - LABORATORY)]
-    program = (
-        "from shapleyprio.cli import main\n"
-        f"for words in {calls}: main(words, standalone_mode=False)\n"
-        "print('all')"
+    there = sorted(set(COMMANDS) - LABORATORY)
+    (code, listed, errors), *shown = call(
+        head_node, ["--help"], *([name, "--help"] for name in there)
     )
-    shown = python(head_node, program)
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert shown.stdout.endswith("all\n")
+    assert (code, errors) == (0, "")
+    words = {line.split()[0] for line in listed.splitlines() if line}
+    assert words & set(COMMANDS) == set(there)
+    assert [(code, errors) for code, _, errors in shown] == [(0, "")] * len(there)
+
+
+def test_a_command_that_is_not_there_names_the_package_that_has_it(head_node: Path) -> None:
+    names = sorted(LABORATORY)
+    for name, (code, _, errors) in zip(
+        names, call(head_node, *([name] for name in names)), strict=True
+    ):
+        assert code == 2
+        assert errors.endswith(f"Error: {name} needs the package shapleyprio-replay\n")

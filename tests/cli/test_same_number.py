@@ -28,7 +28,7 @@ RULES = ("directcontr", "shapley")
 CHANNEL = "site_factor"
 BEGIN = "2027-01-15T08:00:00Z"
 MONTH = "2027-01"
-HOURS = 4
+HOURS = 2
 
 
 @pytest.fixture(params=RULES)

@@ -40,7 +40,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Members:
     return members(file)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_end_the_reader_of_exports_by_any_values(
     tmp_path_factory: pytest.TempPathFactory, good: Members, data: st.DataObject

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
+from shapleyprio.cli import main
 from shapleyprio.common.databases import secrets_of, without_password
 from shapleyprio.config import ConfigError, load_config
 from shapleyprio.daemon.estimation.messages import EstimateRequest, WorkResult
@@ -64,23 +66,16 @@ def away(request: pytest.FixtureRequest) -> str:
     ],
 )
 def test_read_a_database_password_on_a_terminal_or_in_a_log(
-    command: str, scheme: int, tmp_path: Path
+    command: str, scheme: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     away = [*AWAY, TORN][scheme].format(port=free_port())
     words = command.format(url=away).split()
     file = tmp_path / "shapleyprio.toml"
     file.write_text(f'[slurm]\ncluster = "c1"\n[store]\nurl = "{away}"\n{ORGANIZATION}')
     file.chmod(0o600)
-    done = subprocess.run(
-        [sys.executable, "-m", "shapleyprio", *words],
-        env={**os.environ, "SHAPLEYPRIO_CONFIG": str(file)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode > 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert shown(done.stdout + done.stderr) == []
+    done = CliRunner(env={"SHAPLEYPRIO_CONFIG": str(file)}).invoke(main, words)
+    assert done.exit_code > 1, done.exception
+    assert shown(done.output + "".join(capfd.readouterr())) == []
 
 
 def test_read_a_database_password_on_the_page(away: str) -> None:

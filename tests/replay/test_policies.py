@@ -160,7 +160,7 @@ def test_policies_are_distinguished(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", DECIDED)
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(workload=BUSY | workloads(), seed=st.integers(0, 2**40))
 def test_every_decision_is_the_policys(policy: str, workload: Workload, seed: int) -> None:
     certify(workload, run_policy(workload, policy, seed=seed))
@@ -182,7 +182,7 @@ def test_every_decision_over_months_is_the_policys(policy: str, workload: Worklo
 
 
 @pytest.mark.parametrize("policy", DECIDED)
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(workload=RIGID, seed=st.integers(0, 2**40))
 def test_every_decision_about_rigid_jobs_is_the_policys(
     policy: str, workload: Workload, seed: int
@@ -288,7 +288,7 @@ def real_workload(
 @pytest.mark.parametrize("policy", DECIDED)
 @pytest.mark.parametrize("name", [LPC, HPC2N])
 def test_every_decision_about_a_real_log_is_the_policys(name: str, policy: str) -> None:
-    workload = real_workload(name, 500, 5)
+    workload = real_workload(name, 250, 5)
     certify(workload, run_policy(workload, policy))
 
 
@@ -297,7 +297,7 @@ def test_every_decision_about_a_real_log_is_the_policys(name: str, policy: str) 
 def test_every_decision_about_real_rigid_jobs_is_the_policys(
     policy: str, backfill: Backfill
 ) -> None:
-    workload = real_workload(HPC2N, 400, 5, wide="rigid", backfill=backfill)
+    workload = real_workload(HPC2N, 200, 5, wide="rigid", backfill=backfill)
     certify(workload, run_policy(workload, policy))
 
 

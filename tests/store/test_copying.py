@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tests.store.servers import Databases
 
 OURS, OTHERS = "ours", "others"
-MANY = 6000
+AT_ONCE, MANY = 20, 50
+"""Rows that are read at once in a test, and how many there are."""
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -94,7 +95,11 @@ def test_there_is_nothing_to_copy_before_a_store_is_made(original: str) -> None:
         assert store.revision().current is None
 
 
-def test_a_copy_has_what_a_cycle_goes_on_from_and_no_lease(filled: str, tmp_path: Path) -> None:
+def test_a_copy_has_what_a_cycle_goes_on_from_and_no_lease(
+    filled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("copying", "repositories.runs"):
+        monkeypatch.setattr(f"shapleyprio.store.{module}.ROWS_AT_ONCE", AT_ONCE)
     before = content(filled)
     store = Store.open_existing(filled)
     assert store is not None

@@ -25,15 +25,12 @@ OPENS = (
     "with Store.open(sys.argv[1], create=True) as store:\n"
     "    print(store.revision().current)\n"
 )
-PROCESSES = 4
+PROCESSES = 3
 SECONDS = 120
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("time", range(2))
-def test_one_makes_the_tables_and_the_others_use_them(
-    databases: Databases, kind: str, time: int
-) -> None:
+def test_one_makes_the_tables_and_the_others_use_them(databases: Databases, kind: str) -> None:
     with databases.empty(kind) as url:
         processes = [
             subprocess.Popen(

@@ -25,7 +25,7 @@ from tests.daemon.several_daemons import (
     Wire,
     led_beside_each_other,
 )
-from tests.store.servers import KINDS, SERVERS, Databases
+from tests.store.servers import SERVERS, Databases
 
 BUSY_SECONDS = 100.0
 DAY = 86_400
@@ -63,7 +63,7 @@ def lives(
         yield results
 
 
-@led(*KINDS[:2])
+@led("sqlite")
 def test_a_frozen_daemon_writes_nothing_more_and_a_killed_one_is_succeeded(
     daemons: Daemons,
 ) -> None:
@@ -91,11 +91,12 @@ def test_a_frozen_daemon_writes_nothing_more_and_a_killed_one_is_succeeded(
     daemons.assert_fenced()
 
 
-def whose_clocks_differ(daemons: Daemons, *offsets: float) -> None:
+@led("sqlite")
+def test_wrong_clocks_take_no_lease_away_and_delay_no_successor(daemons: Daemons) -> None:
     """Each of them steers once, and is watched by those that have not steered yet."""
     left = [daemons.start("--standby")]
     daemons.until_written_by(1)
-    left += [daemons.start_with_clock(offset) for offset in offsets]
+    left += [daemons.start_with_clock(offset) for offset in (301, -DAY, 365 * DAY, -301)]
     for process in left[1:]:
         daemons.until_standing_by(process)
     leader = left[0]
@@ -111,16 +112,6 @@ def whose_clocks_differ(daemons: Daemons, *offsets: float) -> None:
         time.sleep(3 * WATCH_SECONDS)  # each of the others looks at the lease several times
         assert max(daemons.tokens()) == token
     daemons.assert_fenced()
-
-
-@led("sqlite")
-def test_clocks_that_are_ahead_take_no_lease_away_and_delay_no_successor(daemons: Daemons) -> None:
-    whose_clocks_differ(daemons, 301, DAY, 365 * DAY)
-
-
-@led("sqlite")
-def test_clocks_that_are_behind_take_no_lease_away_and_delay_no_successor(daemons: Daemons) -> None:
-    whose_clocks_differ(daemons, -301, -DAY, -365 * DAY)
 
 
 @led("sqlite", lease=86_400)

@@ -24,7 +24,7 @@ TOO_LARGE = {("Curie", 8)}
 """Log and organizations that would take half a minute."""
 
 
-@pytest.mark.parametrize("organizations", [3, 5, 8])
+@pytest.mark.parametrize("organizations", [5, 8])
 @pytest.mark.parametrize("log_file", LOGS, ids=lambda log_file: log_file.name)
 def test_with_whole_jobs_who_knows_how_long_they_last_decides_as_ref(
     log_file: LogFile, organizations: int
