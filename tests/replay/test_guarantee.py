@@ -245,6 +245,8 @@ OF_LOGS = {
     "METACENTRUM-2009-2.swf.gz": 200,
     "RICC-2010-2.swf.gz": 1_000,
     "CEA-Curie-2011-2.1-cln.swf.gz": 20_000,
+    "xdmod-pozidriv.sacct.gz": 200,
+    "usc-jobs.sacct.xz": 1_000,
 }
 """Processors so few that jobs of at most four hours wait for so long."""
 
