@@ -142,7 +142,7 @@ def test_the_json_has_all_parameters() -> None:
         "backfill": "easy",
         "recompute": 30,
         "coalitions": 500,
-        "predictor": "combined",
+        "predictor": "survivors",
         "seed": 7,
     }
 

@@ -168,6 +168,7 @@ def test_presentations_keep_the_useful_work() -> None:
         user=np.array([1, 1, 2, 3]),
         past_user=np.array([1]),
         past_limit=np.array([9]),
+        past_processors=np.array([1]),
         past_processing_time=np.array([4]),
     )
     workload = replace(workload, history=history)

@@ -41,8 +41,8 @@ estimation_options = together(
             "--predictor",
             choices=PREDICTORS,
             help=f"How {heeding('predictor')} predicts the end of unfinished jobs: by the mean of "
-            "the user's past jobs that lasted longer, the mean of the user's last two, the time "
-            "limit, or the first of these with enough data.",
+            "past jobs that lasted longer, most of them the user's, the mean of the user's last "
+            "two, or the time limit.",
         ),
     )
 )

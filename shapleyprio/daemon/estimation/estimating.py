@@ -16,8 +16,6 @@ from shapleyprio.fairness.owen import unions_of
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimate, Estimator
 from shapleyprio.replay.coalitions.game import Game, GameError
-from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
-from shapleyprio.replay.coalitions.predictors import Predictor, predictor_named
 from shapleyprio.store import ClusterStore, EstimateRow, Watermark
 
 
@@ -34,7 +32,7 @@ class StoreEstimator:
         self._store = store
         self._past = KnownPast()
         self._played_by: tuple[tuple[str, ...], Mapping[str, str]] = ((), {})
-        self._game = KnownGame((), _new_predictor)
+        self._game = KnownGame(())
         self._drawn_by: tuple[int, int, tuple[int, ...] | None] = (0, 0, None)
         self._estimator = Estimator(budget=0)
 
@@ -55,7 +53,7 @@ class StoreEstimator:
         if (request.organizations, request.parents) != self._played_by:
             self._played_by = request.organizations, request.parents
             unions = unions_of(request.organizations, request.parents)
-            self._game = KnownGame(request.organizations, _new_predictor, unions)
+            self._game = KnownGame(request.organizations, unions)
         try:
             game = self._game.game(self._past, request.waiting)
         except GameError as error:
@@ -69,7 +67,7 @@ class StoreEstimator:
         return EstimateAnswer(
             result=WorkResult.OK,
             rows=self._rows(request, game, self._estimator.estimate(game), ledger),
-            waiting=self._game.work_of(request.waiting, game.until),
+            waiting=self._game.work_of(request.waiting),
         )
 
     def _rows(
@@ -119,7 +117,3 @@ class StoreEstimator:
                 if place.end is None or place.end > begin
             )
         return recent
-
-
-def _new_predictor() -> Predictor:
-    return predictor_named(DEFAULT_ESTIMATION.predictor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from shapleyprio.daemon.estimation.known_capacity import NOWHERE, known_capacity
 from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.replay.coalitions.game import Game, Ints
-from shapleyprio.replay.coalitions.predictors import Predictor
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.store import WaitingWork
 
@@ -27,21 +27,19 @@ class KnownGame:
 
     Args:
         organizations: names, in the order of the game.
-        new_predictor: makes what predicts how long jobs last that have not ended.
         unions: as in `Game`.
     """
 
     def __init__(
         self,
         organizations: Sequence[str],
-        new_predictor: Callable[[], Predictor],
         unions: tuple[int, ...] | None = None,
     ) -> None:
         self._unions = unions
         self._code = {name: u for u, name in enumerate(organizations)}
-        self._new_predictor = new_predictor
         self._users: dict[str, int] = {}
         self._partitions: dict[str, int] = {}
+        self._expected: dict[int, int] = {}
         self._basis: tuple[int, int] | None = None
         self._restart()
 
@@ -92,26 +90,18 @@ class KnownGame:
             owned_in=None if bays is None else capacity.owned,
         )
 
-    def work_of(self, waiting: Iterable[WaitingJob], t: int) -> tuple[WaitingWork, ...]:
+    def work_of(self, waiting: Iterable[WaitingJob]) -> tuple[WaitingWork, ...]:
         """Returns what pending jobs bring into the last game, by account and user, the most first.
 
         Args:
-            waiting: jobs that have not started.
-            t: second at which the game ends.
+            waiting: jobs that have not started, as for the game.
         """
-        jobs = [job for job in waiting if self._counts(job, t)]
-        seconds = self._predictor.predict(
-            np.array(
-                [self._user(user_in_account(job.user, job.account)) for job in jobs], np.int64
-            ),
-            np.array([_limit(job.limit) for job in jobs], np.int64),
-            np.zeros(len(jobs), np.int64),
-        )
         found: dict[tuple[str, str, str], list[int]] = {}
-        for job, expected in zip(jobs, seconds.tolist(), strict=True):
-            of_user = found.setdefault((job.organization, job.account, job.user), [0, 0])
-            of_user[0] += job.tasks
-            of_user[1] += job.processors * expected
+        for job in waiting:
+            if job.job_id in self._expected:
+                of_user = found.setdefault((job.organization, job.account, job.user), [0, 0])
+                of_user[0] += job.tasks
+                of_user[1] += job.processors * self._expected[job.job_id]
         rows = (
             WaitingWork(
                 organization=organization,
@@ -129,7 +119,7 @@ class KnownGame:
         return job.organization in self._code and job.release <= t and job.processors > 0
 
     def _restart(self) -> None:
-        self._predictor = self._new_predictor()
+        self._predictor = Survivors()
         self._table = _table([])
         self._taken = 0
         self._last_lesson: tuple[int, int] = (-1, -1)
@@ -142,7 +132,8 @@ class KnownGame:
             self._take_ended(ended, begin, t)
             return
         for behind, job_id, run in news:
-            self._predictor.learn(self._user(run.user), _limit(run.limit), behind - run.begin)
+            length, user = behind - run.begin, self._user(run.user)
+            self._predictor.learn(user, _limit(run.limit), run.processors, length)
             self._last_lesson = (behind, job_id)
         rows = [self._row_of_run(run, begin, t) for _, _, run in news if self._plays(run, begin)]
         self._table = np.concatenate((self._table, _table(rows)))
@@ -198,9 +189,14 @@ class KnownGame:
         predicted = self._predictor.predict(
             columns["user"][unfinished],
             columns["limit"][unfinished],
+            columns["processors"][unfinished],
             before + columns["executed"][unfinished],
         )
         seconds[unfinished] = predicted - before
+        waits = unfinished[columns["executed"][unfinished] == 0]
+        self._expected = dict(
+            zip(columns["job"][waits].tolist(), seconds[waits].tolist(), strict=True)
+        )
         return np.maximum(seconds, 1)
 
 

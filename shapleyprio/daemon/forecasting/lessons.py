@@ -10,8 +10,8 @@ from shapleyprio.common.wording import SECONDS_OF_A_DAY
 from shapleyprio.daemon.estimation.known_capacity import NOWHERE
 from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.forecasts.arrivals import MOST_WEEKS, Columns, ReleasedJobs
-from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.store import View
 
@@ -29,7 +29,7 @@ class Lessons:
     """
 
     def __init__(self) -> None:
-        self.past, self.predictor = KnownPast(), Lengths()
+        self.past, self.predictor = KnownPast(), Survivors()
         self._since, self._edition, self._taken = 0, -1, 0
         self._users: dict[str, int] = {}
 
@@ -46,14 +46,13 @@ class Lessons:
             self.past = KnownPast(self._since)
         self.past.update(view, overlap)
         if self.past.edition != self._edition:
-            self._edition, self._taken, self.predictor = self.past.edition, 0, Lengths()
+            self._edition, self._taken, self.predictor = self.past.edition, 0, Survivors()
         news = self.past.ended[self._taken :]
         self._taken += len(news)
         for run in sorted(news, key=lambda run: run.behind or 0):
             length = (run.behind or run.begin) - run.begin
-            if length > 0:
-                user, limit = self.user(run.user), limit_of(run.limit)
-                self.predictor.learn(user, limit, run.processors, length)
+            user, limit = self.user(run.user), limit_of(run.limit)
+            self.predictor.learn(user, limit, run.processors, length)
 
     def user(self, name: str) -> int:
         """Returns the code of a user in an account."""

@@ -9,9 +9,9 @@ from math import sqrt
 import numpy as np
 
 from shapleyprio.daemon.forecasting.messages import LimitCost
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.present import Present
 
 TOO_LONG = 2
@@ -25,7 +25,7 @@ CERTAIN = 3
 
 
 def cost_of_limit(
-    present: Present, job: int, predictor: Lengths, starts_of: Callable[[Present], Ints]
+    present: Present, job: int, predictor: Survivors, starts_of: Callable[[Present], Ints]
 ) -> LimitCost | None:
     """Compares futures in which a job has its limit with those in which it has a shorter one.
 

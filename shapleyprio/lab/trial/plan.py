@@ -58,6 +58,9 @@ def as_slurm_runs_it(workload: Workload) -> Workload:
     position = np.empty(count, dtype=np.int64)
     position[np.argsort(np.repeat(workload.position, copies), kind="stable")] = np.arange(count)
     jobs = jobs_of(_with_whole_minutes(workload), np.repeat(np.arange(len(copies)), copies))
+    if not rigid and jobs.history is not None:
+        one = np.ones_like(jobs.history.past_processors)
+        jobs = replace(jobs, history=replace(jobs.history, past_processors=one))
     return replace(
         jobs,
         processors=jobs.processors if rigid else np.ones(count, dtype=np.int64),

@@ -181,7 +181,7 @@ def past_runs(plan: ClusterPlan, login: str, now: int) -> Iterator[AllocatedRun]
     """Yields the jobs that ended before the window, as a site's own accounting knows them.
 
     They end a second after each other, the last one now, and are nobody's: only how long their
-    users' jobs lasted, and with which limits, is known of them.
+    users' jobs lasted, with which limits and how many processors, is known of them.
 
     Args:
         plan: of a workload with its history.
@@ -191,16 +191,17 @@ def past_runs(plan: ClusterPlan, login: str, now: int) -> Iterator[AllocatedRun]
     history, accounts = plan.workload.history, plan.accounts_of_users
     assert history is not None, "whose jobs are whose is known where it is made use of"
     past = [
-        (account, limit, seconds)
-        for user, limit, seconds in zip(
+        (account, limit, processors, seconds)
+        for user, limit, processors, seconds in zip(
             history.past_user.tolist(),
             history.past_limit.tolist(),
+            history.past_processors.tolist(),
             history.past_processing_time.tolist(),
             strict=True,
         )
         for account in accounts.get(user, ())
     ]
-    for number, (account, limit, seconds) in enumerate(past):
+    for number, (account, limit, processors, seconds) in enumerate(past):
         end = now - (len(past) - number)
         key = RunKey(FIRST_PAST_JOB + number, end - seconds, end - seconds)
         run = Run(
@@ -213,6 +214,6 @@ def past_runs(plan: ClusterPlan, login: str, now: int) -> Iterator[AllocatedRun]
             limit=limit,
             begin=key.start,
             end=end,
-            processors={},
+            processors={"before": processors},
         )
         yield run, ()

@@ -35,7 +35,13 @@ class Knowledge:
         if predictor is not None and workload.history is not None:
             past = workload.history
             self._user = past.user
-            _teach(predictor, past.past_user, past.past_limit, past.past_processing_time)
+            _teach(
+                predictor,
+                past.past_user,
+                past.past_limit,
+                past.past_processors,
+                past.past_processing_time,
+            )
 
     def game(self, record: Record, t: int) -> Game:
         """Returns the game up to a moment.
@@ -64,7 +70,10 @@ class Knowledge:
         certain = np.where(ended, seconds, np.where(has_begun, t - begun, 0))
         known: Ints = seconds.copy()
         known[unfinished] = self._predictor.predict(
-            self._user[jobs], self._workload.limit[jobs], certain[unfinished]
+            self._user[jobs],
+            self._workload.limit[jobs],
+            self._workload.processors[jobs],
+            certain[unfinished],
         )
         return known, certain
 
@@ -80,14 +89,22 @@ class Knowledge:
     def _learn(self, predictor: Predictor, ended: Ints) -> None:
         """Hands the predictor the jobs that ended since the last call, in the order of ends."""
         new = ended[~self._ended[ended]]
-        seconds = self._workload.processing_time
-        in_order = new[np.argsort(self._start[new] + seconds[new], kind="stable")]
-        limit = self._workload.limit[in_order]
-        _teach(predictor, self._user[in_order], limit, seconds[in_order])
+        workload = self._workload
+        end = self._start[new] + workload.processing_time[new]
+        in_order = new[np.argsort(end, kind="stable")]
+        _teach(
+            predictor,
+            self._user[in_order],
+            workload.limit[in_order],
+            workload.processors[in_order],
+            workload.processing_time[in_order],
+        )
         self._ended[new] = True
 
 
-def _teach(predictor: Predictor, user: Ints, limit: Ints, processing_time: Ints) -> None:
-    columns = (user.tolist(), limit.tolist(), processing_time.tolist())
-    for job in zip(*columns, strict=True):
+def _teach(
+    predictor: Predictor, user: Ints, limit: Ints, processors: Ints, processing_time: Ints
+) -> None:
+    columns = (user, limit, processors, processing_time)
+    for job in zip(*(column.tolist() for column in columns), strict=True):
         predictor.learn(*job)

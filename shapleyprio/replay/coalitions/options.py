@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PREDICTORS = ("combined", "survivors", "last-two", "limit")
+PREDICTORS = ("survivors", "last-two", "limit")
 """Names of what can predict processing times; the first one is taken unless another is named."""
 
 

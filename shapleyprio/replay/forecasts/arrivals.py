@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.keys import Ints
-from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.workloads.log import UNKNOWN
 
 DAY = SECONDS_OF_A_DAY
@@ -55,7 +55,7 @@ class ReleasedJobs:
     first: int
 
     def arrivals(
-        self, t: int, days: int, predictor: Lengths, random: np.random.Generator
+        self, t: int, days: int, predictor: Survivors, random: np.random.Generator
     ) -> Columns:
         """Draws what is released after t.
 
@@ -72,7 +72,7 @@ class ReleasedJobs:
         found = Columns(*(np.concatenate(columns) for columns in zip(*drawn, strict=True)))
         return found.at(np.argsort(found.release, kind="stable"))
 
-    def _day(self, t: int, day: int, predictor: Lengths, random: np.random.Generator) -> Columns:
+    def _day(self, t: int, day: int, predictor: Survivors, random: np.random.Generator) -> Columns:
         begin, chance = t + day * DAY, random.random()
         known = [s for s in shifts(day) if begin - s[0] >= self.first]
         weeks = [s for s in known if s[1]] or known

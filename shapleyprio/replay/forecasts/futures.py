@@ -10,6 +10,7 @@ import numpy as np
 from shapleyprio.replay.coalitions import live
 from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
 from shapleyprio.replay.coalitions.predictors import Limit
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.bay_state import HEAD, PARTITION
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
@@ -17,7 +18,6 @@ from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
 from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, Columns, ReleasedJobs
 from shapleyprio.replay.forecasts.dependent import releasable, with_releases
-from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.present import Present, brought_to
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits
@@ -189,7 +189,7 @@ def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) ->
 def play(
     present: Present,
     order: Order,
-    predictor: Lengths,
+    predictor: Survivors,
     past: ReleasedJobs,
     random: np.random.Generator,
     *,
@@ -253,7 +253,7 @@ def by_limits(present: Present, order: Order) -> Ints:
         int64[jobs of the present], when each starts; NEVER if not in a century.
     """
     jobs = present.jobs
-    lengths = Limit().predict(present.user, jobs.limit, present.elapsed)
+    lengths = Limit().predict(present.user, jobs.limit, jobs.processors, present.elapsed)
     nothing = Columns(*(np.zeros(0, dtype=np.int64) for _ in Columns._fields))
     starts = present.start
     for tries in range(MOST_TRIES):

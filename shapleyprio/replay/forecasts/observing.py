@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from shapleyprio.replay.coalitions.estimate import Estimate
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.forecasts.arrivals import Columns, ReleasedJobs
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order, no_estimate
-from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.present import Present, present_of
 from shapleyprio.replay.policies import LIVE, Estimation, RunOptions, policy_named
 from shapleyprio.replay.workloads.bays import Bays
@@ -34,7 +34,7 @@ class Known:
 
     present: Present
     past: ReleasedJobs
-    predictor: Lengths
+    predictor: Survivors
 
 
 class Observer:
@@ -58,7 +58,7 @@ class Observer:
         place = np.full(len(log.job), UNKNOWN, dtype=np.int64)
         place[self._jobs.position] = np.arange(len(self._jobs.position))
         self._place = place[workload.position]
-        self._learned, self._predictor = 0, Lengths()
+        self._learned, self._predictor = 0, Survivors()
         known = np.flatnonzero(self._jobs.processing_time != UNKNOWN)
         end = log.start[self._jobs.position[known]] + self._jobs.processing_time[known]
         self._learn(known[np.argsort(end, kind="stable")])

@@ -63,13 +63,14 @@ class UserHistory:
 
     Attributes:
         user: int64[jobs of the workload], code of each job's user; UNKNOWN where not known.
-        past_user, past_limit, past_processing_time: int64[n], of the jobs of the log that had
-            ended by the window's begin, the last to end at the end.
+        past_user, past_limit, past_processors, past_processing_time: int64[n], of the jobs of the
+            log that had ended by the window's begin, the last to end at the end.
     """
 
     user: NDArray[np.int64]
     past_user: NDArray[np.int64]
     past_limit: NDArray[np.int64]
+    past_processors: NDArray[np.int64]
     past_processing_time: NDArray[np.int64]
 
 
@@ -288,6 +289,7 @@ def with_history(workload: Workload, log: Log) -> Workload:
         user=user[workload.position].astype(np.int64),
         past_user=user[past].astype(np.int64),
         past_limit=log.limit[past],
+        past_processors=log.processors[past],
         past_processing_time=log.processing_time[past],
     )
     return replace(workload, history=history)

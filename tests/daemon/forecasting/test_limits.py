@@ -17,8 +17,8 @@ from shapleyprio.daemon.forecasting import live
 from shapleyprio.daemon.forecasting.forecasting import StoreForecaster
 from shapleyprio.daemon.forecasting.limits import cost_of_limit
 from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest, LimitCost
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.present import present_of
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import run
@@ -94,7 +94,7 @@ def test_what_may_be_chance_is_not_said(gains: Sequence[int], told: int | None) 
     schedule, _ = scheduled(workload, "fairshare")
     present = present_of(workload, schedule, 1)
     present = replace(present, user=np.zeros(2, dtype=np.int64))
-    lengths = Lengths()
+    lengths = Survivors()
     for seconds in range(1, 11):
         lengths.learn(0, 7200, 1, 60 * seconds)
     found = cost_of_limit(

@@ -127,6 +127,7 @@ KNOWN = replace(
         user=np.array([7, -1, 8, 7], dtype=np.int64),
         past_user=np.array([8, 9, 7, 8], dtype=np.int64),
         past_limit=np.array([60, -1, 20, -1], dtype=np.int64),
+        past_processors=np.array([1, 2, 3, 4], dtype=np.int64),
         past_processing_time=np.array([5, 1, 60, 30], dtype=np.int64),
     ),
 )
@@ -151,4 +152,8 @@ def test_what_users_did_before_the_window_is_known_and_counts_for_nobody() -> No
     ]  # fmt: skip
     assert [run.end for run, _ in runs] == [996, 997, 998, 999]
     assert [run.limit for run, _ in runs] == [60, 60, 60, 60]
+    assert [[*run.processors.values()] for run, _ in runs] == [[1]] * 4  # cut as the others are
+    whole = OwnNodes(as_slurm_runs_it(replace(KNOWN, wide="rigid")))
+    kept = [sum(run.processors.values()) for run, _ in past_runs(whole, "ann", 1000)]
+    assert kept == [1, 3, 3, 4]
     assert all(allocations == () for _, allocations in runs)

@@ -160,14 +160,15 @@ class Recorder:
     """Predicts an hour, and writes down what it learned and was asked."""
 
     def __init__(self) -> None:
-        self.learned: list[tuple[int, int, int]] = []
-        self.asked: list[list[tuple[int, int, int]]] = []
+        self.learned: list[tuple[int, ...]] = []
+        self.asked: list[list[tuple[int, ...]]] = []
 
-    def learn(self, user: int, limit: int, processing_time: int) -> None:
-        self.learned.append((user, limit, processing_time))
+    def learn(self, user: int, limit: int, processors: int, processing_time: int) -> None:
+        self.learned.append((user, limit, processors, processing_time))
 
-    def predict(self, user: Ints, limit: Ints, elapsed: Ints) -> Ints:
-        rows = zip(user.tolist(), limit.tolist(), elapsed.tolist(), strict=True)
+    def predict(self, user: Ints, limit: Ints, processors: Ints, elapsed: Ints) -> Ints:
+        columns = (user, limit, processors, elapsed)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
         self.asked.append(list(rows))
         return np.full(len(user), 3600)
 
@@ -182,6 +183,7 @@ def workload() -> Workload:
         user=user,
         past_user=np.array([9, 7]),
         past_limit=np.array([-1, 300]),
+        past_processors=np.array([4, 5]),
         past_processing_time=np.array([100, 200]),
     )
     return replace(drawn, history=history)
@@ -192,7 +194,7 @@ def test_an_observer_learns_of_ends_and_predicts_what_has_not_ended(workload: Wo
     jobs = jobs_of(workload)
     record = record_of(workload, jobs, 0, seed=0, wide=False)
     knowledge = Knowledge(workload, recorder)
-    assert recorder.learned == [(9, -1, 100), (7, 300, 200)]
+    assert recorder.learned == [(9, -1, 4, 100), (7, 300, 5, 200)]
 
     def starts(*entries: tuple[int, int]) -> Iterator[int]:
         for job, start in entries:
@@ -207,15 +209,15 @@ def test_an_observer_learns_of_ends_and_predicts_what_has_not_ended(workload: Wo
     list(starts((first, 0), (second, 0)))
     game = knowledge.game(record, 1)
     assert game.release.tolist() == [0, 0, 1, 1]
-    assert recorder.asked.pop() == [(7, 9, 1), (9, -1, 1), (7, -1, 0), (9, -1, 0)]
+    assert recorder.asked.pop() == [(7, 9, 1, 1), (9, -1, 1, 1), (7, -1, 1, 0), (9, -1, 1, 0)]
     assert game.processing_time.tolist() == [3600] * 4
     assert game.certain is not None
     assert game.certain.tolist() == [1, 1, 0, 0]
 
     list(starts((other, 2), (later, 4)))
     game = knowledge.game(record, 6)
-    assert recorder.learned[2:] == [(9, -1, 2), (7, 9, 4)]
-    assert recorder.asked.pop() == [(7, -1, 2), (9, -1, 4)]
+    assert recorder.learned[2:] == [(9, -1, 1, 2), (7, 9, 1, 4)]
+    assert recorder.asked.pop() == [(7, -1, 1, 2), (9, -1, 1, 4)]
     assert sorted(game.processing_time.tolist()) == [2, 4, 3600, 3600]
     assert game.certain is not None
     assert sorted(game.certain.tolist()) == [2, 2, 4, 4]
@@ -249,7 +251,7 @@ def test_backfilling_does_not_foresee_which_jobs_outlast_their_limits(
     assert schedule.start[schedule.job == 2].tolist() == [start]
 
 
-def test_without_a_history_only_limits_are_known(rigid: Workload) -> None:
+def test_before_anything_has_ended_only_limits_are_known(rigid: Workload) -> None:
     by_limits = run_policy(rigid, "live", estimation=Estimation(predictor="limit"))
     assert run_policy(rigid, "live").start.tolist() == by_limits.start.tolist()
 

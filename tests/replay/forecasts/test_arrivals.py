@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, WEEK, Columns, ReleasedJobs, shifts
-from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.workloads.log import UNKNOWN
 
 
@@ -29,7 +29,7 @@ def past(release: list[int], *, first: int, processing_time: int = 7) -> Release
 
 
 def drawn(of: ReleasedJobs, days: int, seed: int) -> Columns:
-    return of.arrivals(0, days, Lengths(), np.random.default_rng(seed))
+    return of.arrivals(0, days, Survivors(), np.random.default_rng(seed))
 
 
 @given(st.integers(0, LONGEST - 1))

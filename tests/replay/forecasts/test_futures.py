@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.codes import FAIR_SHARE, FIRST_COME
 from shapleyprio.replay.engine.engine import run
 from shapleyprio.replay.engine.keys import no_keys
@@ -25,7 +26,6 @@ from shapleyprio.replay.forecasts.futures import (
     play,
     starts_in,
 )
-from shapleyprio.replay.forecasts.lengths import Lengths
 from shapleyprio.replay.forecasts.observing import check_forecast, schedule_with_orders
 from shapleyprio.replay.forecasts.present import Present, present_of
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
@@ -123,7 +123,7 @@ def test_no_job_is_forecast_before_now_and_none_without_a_future(
 ) -> None:
     present, order = at_a_moment(workload, policy, data)
     random = np.random.default_rng(seed)
-    starts = play(present, order, Lengths(), NO_PAST, random, futures=5)
+    starts = play(present, order, Survivors(), NO_PAST, random, futures=5)
     assert (starts[:, present.waits] > present.t).all()
     assert (starts[:, ~present.waits] == present.start[~present.waits]).all()
     found = forecasts(present, starts)
@@ -145,7 +145,7 @@ def test_what_is_wanted_alone_starts_as_it_does_among_all(
         play(
             present,
             order,
-            Lengths(),
+            Survivors(),
             NO_PAST,
             np.random.default_rng(0),
             futures=3,
@@ -168,7 +168,7 @@ def test_a_dependent_job_starts_after_the_ends_of_those_before_it(
         job: tuple(data.draw(st.lists(st.sampled_from(waiting), min_size=1, max_size=2)))
         for job in dependent
     }
-    lengths = Lengths()
+    lengths = Survivors()
     for _ in range(20):
         lengths.learn(UNKNOWN, UNKNOWN, 1, 7)
     jobs = replace(present.jobs, limit=np.full_like(present.jobs.limit, UNKNOWN))
@@ -196,7 +196,7 @@ def test_a_first_job_waits_for_processors_and_those_behind_it_for_their_turn() -
     schedule, orders = scheduled(workload, "fairshare")
     present = present_of(workload, schedule, 2)
     assert present.free == 1
-    starts = play(present, orders(2), Lengths(), NO_PAST, np.random.default_rng(0))
+    starts = play(present, orders(2), Survivors(), NO_PAST, np.random.default_rng(0))
     waits_for = {
         int(present.jobs.job[job]): forecast.waits_for
         for job, forecast in forecasts(present, starts).items()

@@ -1,4 +1,4 @@
-"""Lengths: how long jobs may last, drawn from what is known of their users' past and of others'."""
+"""How long jobs may last, by those of their users and of others that lasted longer so far."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.coalitions.game import Ints
-from shapleyprio.replay.coalitions.predictors import DEFAULT_SECONDS, plausible
 from shapleyprio.replay.workloads.log import UNKNOWN
 
 Floats = NDArray[np.float64]
 
-PAST = 20
-"""Recent jobs of a user from which lengths are drawn, of each kind."""
+DEFAULT_SECONDS = 3600
+"""Expected of a job of which nothing is known."""
 
-FADING = 0.9
-"""What each of them counts for, compared with the next one."""
+PAST = 20
+"""Recent jobs of a user that count, of each kind."""
+
+FADED = tuple(0.9**later for later in range(PAST))
+"""What each of them counts for, the last one first."""
 
 ENOUGH = 3
 """Jobs of a kind that are enough not to look at those of a wider kind."""
@@ -30,7 +32,7 @@ OTHERS = 3
 """So many of the last of a user's jobs count as much as all survivors of anybody's together."""
 
 PAST_OF_ANYBODY = 100
-"""Recent jobs of anybody from which lengths are drawn, too."""
+"""Recent jobs of anybody that count, too."""
 
 FEWEST_COMPARED = 10
 """Jobs of a kind that are enough to say how long nine of ten last."""
@@ -44,20 +46,41 @@ At 0 all jobs of a user stand at the same place among lengths; the correlation i
 Kind = tuple[int, ...]
 
 
-class Lengths:
-    """Draws processing times. It learns of jobs in the order in which they ended."""
+class Survivors:
+    """Those of past jobs that lasted longer than a job has so far, and how likely it is as long.
+
+    They are of the job's user: with the same limit and processors, else with the same limit, else
+    any; the later they ended, the likelier; and some of anybody's. Jobs that run longer already are
+    taken in as what they are, of a length that is not known yet: those that ended alone would be
+    too short. It learns of jobs in the order in which they ended.
+    """
 
     def __init__(self) -> None:
         self._past: dict[Kind, deque[int]] = {}
 
     def learn(self, user: int, limit: int, processors: int, processing_time: int) -> None:
-        """Takes in a job that has ended; user and limit are UNKNOWN if they are unknown."""
+        """Takes in a job that has ended, see `Predictor`; one of no length says nothing."""
+        if processing_time <= 0:
+            return
         for kinds, most in (
             (_kinds(user, limit, processors), PAST),
             (_kinds_of_anybody(limit), PAST_OF_ANYBODY),
         ):
             for kind in kinds:
                 self._past.setdefault(kind, deque(maxlen=most)).append(processing_time)
+
+    def predict(self, user: Ints, limit: Ints, processors: Ints, elapsed: Ints) -> Ints:
+        """Predicts processing times by their means, see `Predictor`.
+
+        A length beyond the limit counts as the limit: then the job is ended.
+        """
+        running = _running(user, limit, processors, elapsed)
+        jobs = list(
+            zip(*(column.tolist() for column in (user, limit, processors, elapsed)), strict=True)
+        )
+        of_job = {job: self._mean(job, running) for job in set(jobs)}  # many wait alike
+        expected = np.array([of_job[job] for job in jobs], dtype=np.int64)
+        return plausible(expected, limit, elapsed)
 
     def nine_of_ten(self, user: int, limit: int, processors: int) -> tuple[int, int]:
         """Returns how long nine of ten of a user's last jobs lasted at most that are like one.
@@ -87,11 +110,8 @@ class Lengths:
     ) -> Ints:
         """Draws processing times, each longer than what has elapsed.
 
-        They are those of the user's jobs that lasted longer: with the same limit and processors,
-        else with the same limit, else of any; the later they ended, the likelier; and of some of
-        anybody's. Jobs that run longer already are taken in as what they are, of a length that is
-        not known yet: those that ended alone would be too short. Who submits many jobs submits many
-        that last about as long: in one draw the jobs of a user stand at near places among lengths.
+        Who submits many jobs submits many that last about as long: in one draw the jobs of a user
+        stand at near places among lengths.
 
         Args:
             user: int64[n], code of each unfinished job's user, UNKNOWN where not known.
@@ -112,30 +132,46 @@ class Lengths:
         alike = alike.reshape(-1)
         order = np.argsort(alike, kind="stable")
         of_row = np.split(order, np.cumsum(np.bincount(alike))[:-1])
-        running = _running(jobs[:, elapsed > 0])
+        running = _running(user, limit, processors, elapsed)
         drawn = np.empty((times, len(user)), dtype=np.int64)
         for row, same in zip(rows.T.tolist(), of_row, strict=True):
             drawn[:, same] = self._drawn_at(place[:, same], row, running)
         return np.stack([plausible(one, limit, elapsed) for one in drawn])
 
+    def _mean(self, job: Sequence[int], running: Mapping[Kind, list[int]]) -> int:
+        """Returns the mean of what a job may last, at most its limit; UNKNOWN if none is known."""
+        lengths, weights = self._possible(job, running)
+        if len(lengths) == 0:
+            return UNKNOWN
+        _, limit, _, elapsed = job
+        if elapsed < limit:
+            lengths = np.minimum(lengths, limit)
+        return round(float(lengths @ weights / weights.sum()))
+
     def _drawn_at(
         self, place: Floats, job: Sequence[int], running: Mapping[Kind, list[int]]
     ) -> Ints:
         """Returns the processing times at places from 0 to 1 among those that a job may have."""
+        lengths, weights = self._possible(job, running)
+        if len(lengths) == 0:  # as likely as not it lasts as long again
+            ratio = 1 / np.maximum(1 - place, 0.1)
+            return np.ceil(ratio * max(job[-1], DEFAULT_SECONDS // 2)).astype(np.int64)
+        order = np.argsort(lengths, kind="stable")
+        lengths, weights = lengths[order], weights[order]
+        share = np.cumsum(weights) / weights.sum()
+        found: Ints = lengths[np.minimum(np.searchsorted(share, place), len(lengths) - 1)]
+        return found
+
+    def _possible(
+        self, job: Sequence[int], running: Mapping[Kind, list[int]]
+    ) -> tuple[Ints, Floats]:
+        """Returns how long a job may last, and what each of these lengths counts for."""
         user, limit, processors, elapsed = job
         own, weights, unended = self._of_user(_kinds(user, limit, processors), elapsed, running)
         others = self._of_anybody(_kinds_of_anybody(limit), elapsed)
-        if not own and not others and not unended:  # as likely as not it lasts as long again
-            ratio = 1 / np.maximum(1 - place, 0.1)
-            return np.ceil(ratio * max(elapsed, DEFAULT_SECONDS // 2)).astype(np.int64)
-        weights += [OTHERS / len(others) for _ in others]
-        lengths = np.array(own + others, dtype=np.int64)
-        lengths, weight = _with_unended(lengths, np.array(weights), unended)
-        order = np.argsort(lengths, kind="stable")
-        lengths, weight = lengths[order], weight[order]
-        share = np.cumsum(weight) / weight.sum()
-        found: Ints = lengths[np.minimum(np.searchsorted(share, place), len(lengths) - 1)]
-        return found
+        weights += [OTHERS / max(len(others), 1)] * len(others)
+        lengths, counts = np.array(own + others, dtype=np.int64), np.array(weights)
+        return _with_unended(lengths, counts, unended) if unended else (lengths, counts)
 
     def _of_user(
         self, kinds: Iterable[Kind], elapsed: int, running: Mapping[Kind, list[int]]
@@ -147,10 +183,9 @@ class Lengths:
         """
         lengths, weights, unended = list[int](), list[float](), list[int]()
         for kind in kinds:
-            past = self._past.get(kind, ())
-            of_kind = [(one, FADING ** (len(past) - n)) for n, one in enumerate(past, start=1)]
-            lengths = [one for one, _ in of_kind if one > elapsed]
-            weights = [weight for one, weight in of_kind if one > elapsed]
+            latest = zip(reversed(self._past.get(kind, ())), FADED, strict=False)
+            longer = [(one, weight) for one, weight in latest if one > elapsed]
+            lengths, weights = [one for one, _ in longer], [weight for _, weight in longer]
             unended = [one for one in running.get(kind, ()) if one > elapsed]
             if len(lengths) + len(unended) >= ENOUGH:
                 break
@@ -187,17 +222,11 @@ def _with_unended(lengths: Ints, weight: Floats, unended: Sequence[int]) -> tupl
         weight: of each.
         unended: what has elapsed, ascending.
     """
-    if not unended:
-        return lengths, weight
-    lengths, weight = np.append(lengths, 2 * unended[-1]), np.append(weight, 0.0)
-    for seconds in unended:
-        longer = lengths > seconds
-        known = weight[longer].sum()
-        if known > 0:
-            weight[longer] *= 1 + 1 / known
-        else:
-            weight[-1] += 1
-    return lengths, weight
+    longer = lengths > np.array(unended)[:, np.newaxis]
+    known = longer @ weight
+    share = np.divide(1, known, out=np.zeros(len(unended)), where=known > 0)
+    twice, unknown = 2 * unended[-1], np.count_nonzero(known == 0)
+    return np.append(lengths, twice), np.append(weight * (1 + share @ longer), unknown)
 
 
 def _kinds(user: int, limit: int, processors: int) -> tuple[Kind, ...]:
@@ -211,10 +240,18 @@ def _kinds_of_anybody(limit: int) -> tuple[Kind, ...]:
     return (UNKNOWN, limit), (UNKNOWN,)
 
 
-def _running(jobs: Ints) -> Mapping[Kind, list[int]]:
+def _running(user: Ints, limit: Ints, processors: Ints, elapsed: Ints) -> Mapping[Kind, list[int]]:
     """Returns what has elapsed of running jobs, by kind, of those that have run longest."""
     found: dict[Kind, list[int]] = {}
-    for user, limit, processors, elapsed in jobs.T.tolist():
-        for kind in _kinds(user, limit, processors):
-            found.setdefault(kind, []).append(elapsed)
-    return {kind: sorted(elapsed)[-MOST_RUNNING:] for kind, elapsed in found.items()}
+    for place in np.flatnonzero(elapsed > 0).tolist():
+        for kind in _kinds(int(user[place]), int(limit[place]), int(processors[place])):
+            found.setdefault(kind, []).append(int(elapsed[place]))
+    return {kind: sorted(of_kind)[-MOST_RUNNING:] for kind, of_kind in found.items()}
+
+
+def plausible(expected: Ints, limit: Ints, elapsed: Ints) -> Ints:
+    """Returns more than has elapsed; the limit, or an hour, where nothing is known."""
+    fallback = np.where(limit == UNKNOWN, np.maximum(2 * elapsed, DEFAULT_SECONDS), limit)
+    found = np.where(expected == UNKNOWN, fallback, expected)
+    going_on = np.where(found <= elapsed, 2 * elapsed + 1, found)
+    return np.where(elapsed < limit, np.minimum(going_on, limit), going_on)
