@@ -158,9 +158,8 @@ def test_read_a_database_password_in_a_configuration_that_is_open_to_all(tmp_pat
     file = tmp_path / "shapleyprio.toml"
     file.write_text(f'[slurm]\ncluster = "c1"\n[store]\nurl = "{url}"\n{ORGANIZATION}')
     file.chmod(0o644)
-    daemon = [sys.executable, "-m", "shapleyprio", "daemon", "--once", "--config", str(file)]
-    done = subprocess.run(daemon, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    done = CliRunner().invoke(main, ["daemon", "--once", "--config", str(file)])
+    assert done.exit_code == 2
     assert done.stderr == (
         f"shapleyprio: {file}:4: store.url: holds a password, and {file} is open to every user of "
         f"this host; chmod o= {file}\n"

@@ -3,9 +3,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,14 @@ from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.lab.testbed.processes import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     Boot = Callable[[ClusterSpec], PrivateSlurm]
 
 pytestmark = pytest.mark.real_slurm
 
 PATIENCE_SECONDS = 90.0  # real ones, on a busy machine
+EPOCH = 1_772_438_400
 
 
 def accounted(slurm: PrivateSlurm, job: int) -> tuple[str, int]:
@@ -55,48 +57,72 @@ def processes_of(directory: Path) -> list[str]:
     return found
 
 
-def test_a_job_runs_and_is_accounted(boot_slurm: Boot) -> None:
-    slurm = boot_slurm(ClusterSpec(partitions={"pa": ["a1"], "pb": ["b1", "b2"]}))
-    slurm.add_accounts({"physics": None, "particles": "physics"})
+@contextmanager
+def booted(spec: ClusterSpec, prepared: Path) -> Iterator[PrivateSlurm]:
+    """A cluster with two accounts, in a short directory."""
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm-") as folder,
+        PrivateSlurm(Path(folder, "c"), spec, prepared=prepared) as slurm,
+    ):
+        slurm.add_accounts({"physics": None, "particles": "physics"})
+        yield slurm
+
+
+@pytest.fixture(scope="module")
+def slurm(prepared_database: Path) -> Iterator[PrivateSlurm]:
+    spec = ClusterSpec(name="one", partitions={"pa": ["a1"], "pb": ["b1", "b2"]})
+    with booted(spec, prepared_database) as slurm:
+        yield slurm
+
+
+@pytest.fixture(scope="module")
+def accelerated(prepared_database: Path) -> Iterator[PrivateSlurm]:
+    """A cluster whose minute is a second."""
+    with booted(ClusterSpec(speed=60, epoch=EPOCH), prepared_database) as slurm:
+        yield slurm
+
+
+def test_a_job_runs_and_is_accounted(slurm: PrivateSlurm) -> None:
     job = slurm.submit("particles", 2, processors=2, partition="pb", job_name="two seconds")
     assert 2 <= completed(slurm, job) <= PATIENCE_SECONDS
     before = int(time.time())
     assert before <= slurm.now() <= time.time()
 
 
-def test_an_accelerated_hour_is_a_minute(boot_slurm: Boot) -> None:
-    slurm = boot_slurm(ClusterSpec(speed=60))
-    slurm.add_accounts({"physics": None})
-    before, clock, began = time.monotonic(), slurm.now(), time.monotonic()
-    job = slurm.submit("physics", 600)
-    elapsed = completed(slurm, job)
+def test_the_accelerated_clock_starts_where_it_is_set(accelerated: PrivateSlurm) -> None:
+    assert 0 <= accelerated.now() - EPOCH < 60 * 3 * PATIENCE_SECONDS
+
+
+def test_an_accelerated_hour_is_a_minute(accelerated: PrivateSlurm) -> None:
+    before, clock, began = time.monotonic(), accelerated.now(), time.monotonic()
+    job = accelerated.submit("physics", 600)
+    elapsed = completed(accelerated, job)
     took = time.monotonic() - began
-    passed = slurm.now() - clock
+    passed = accelerated.now() - clock
     assert 600 <= elapsed <= passed
     assert 9.5 <= took <= PATIENCE_SECONDS + 10
     assert passed <= 60 * (time.monotonic() - before) + 60
 
 
-def test_the_accelerated_clock_starts_where_it_is_set(boot_slurm: Boot) -> None:
-    slurm = boot_slurm(ClusterSpec(speed=60, epoch=1_772_438_400))
-    assert 0 <= slurm.now() - 1_772_438_400 < 60 * 3 * PATIENCE_SECONDS
-
-
-def test_python_shares_the_accelerated_clock_and_its_events_do_too(boot_slurm: Boot) -> None:
-    slurm = boot_slurm(ClusterSpec(speed=60))
+def test_python_shares_the_accelerated_clock_and_its_events_do_too(
+    accelerated: PrivateSlurm,
+) -> None:
     code = "import threading, time\nthreading.Event().wait(60)\ntime.sleep(60)\nprint(time.time())"
-    (slurm.directory / "waits_two_minutes.py").write_text(code)
-    began, clock = time.monotonic(), slurm.now()
+    (accelerated.directory / "waits_two_minutes.py").write_text(code)
+    began, clock = time.monotonic(), accelerated.now()
     printed = subprocess.run(
         [sys.executable, "-m", "waits_two_minutes"],
-        env={**slurm.environment, "PYTHONPATH": f"{slurm.directory}:{Path.cwd()}"},
+        env={
+            **accelerated.environment,
+            "PYTHONPATH": f"{accelerated.directory}:{Path.cwd()}",
+        },
         capture_output=True,
         text=True,
         check=True,
         timeout=PATIENCE_SECONDS,
     ).stdout
     assert 2 <= time.monotonic() - began < PATIENCE_SECONDS  # of the machine's clock it takes 120
-    assert clock + 120 <= float(printed) <= slurm.now() + 1
+    assert clock + 120 <= float(printed) <= accelerated.now() + 1
 
 
 def test_stop_leaves_no_process(boot_slurm: Boot) -> None:
@@ -152,9 +178,7 @@ def test_an_interrupt_in_a_with_block_stops_the_cluster(prepared_database: Path)
     assert processes_of(directory) == []
 
 
-def test_the_controller_survives_a_kill(boot_slurm: Boot) -> None:
-    slurm = boot_slurm(ClusterSpec())
-    slurm.add_accounts({"physics": None})
+def test_the_controller_survives_a_kill(slurm: PrivateSlurm) -> None:
     job = slurm.submit("physics", 10)
     slurm.wait_until(
         lambda: slurm.run("squeue", "-h", "-j", str(job), "-o", "%T").strip() == "RUNNING",
@@ -176,9 +200,7 @@ def test_the_controller_survives_a_kill(boot_slurm: Boot) -> None:
     assert 10 <= completed(slurm, job) <= PATIENCE_SECONDS
 
 
-def test_accounting_survives_a_kill(boot_slurm: Boot) -> None:
-    slurm = boot_slurm(ClusterSpec())
-    slurm.add_accounts({"physics": None})
+def test_accounting_survives_a_kill(slurm: PrivateSlurm) -> None:
     slurm.kill("slurmdbd")
     job = slurm.submit("physics", 1)
     with pytest.raises(TestbedError, match="Connection refused"):
@@ -187,8 +209,7 @@ def test_accounting_survives_a_kill(boot_slurm: Boot) -> None:
     assert 1 <= completed(slurm, job) <= PATIENCE_SECONDS
 
 
-def test_a_frozen_controller_answers_once_thawed(boot_slurm: Boot) -> None:
-    slurm = boot_slurm(ClusterSpec())
+def test_a_frozen_controller_answers_once_thawed(slurm: PrivateSlurm) -> None:
     slurm.freeze("slurmctld")
     with pytest.raises(TestbedError, match="no answer within 1 s"):
         slurm.run("squeue", timeout=1)
@@ -196,7 +217,7 @@ def test_a_frozen_controller_answers_once_thawed(boot_slurm: Boot) -> None:
     assert "JOBID" in slurm.run("squeue")
 
 
-def test_clusters_run_side_by_side(boot_slurm: Boot) -> None:
-    first, second = boot_slurm(ClusterSpec(name="one")), boot_slurm(ClusterSpec(name="two"))
-    assert "one" in first.run("scontrol", "show", "config")
+def test_clusters_run_side_by_side(slurm: PrivateSlurm, boot_slurm: Boot) -> None:
+    second = boot_slurm(ClusterSpec(name="two"))
+    assert "one" in slurm.run("scontrol", "show", "config")
     assert "two" in second.run("scontrol", "show", "config")
