@@ -75,54 +75,11 @@ def slurm(prepared_database: Path) -> Iterator[PrivateSlurm]:
         yield slurm
 
 
-@pytest.fixture(scope="module")
-def accelerated(prepared_database: Path) -> Iterator[PrivateSlurm]:
-    """A cluster whose minute is a second."""
-    with booted(ClusterSpec(speed=60, epoch=EPOCH), prepared_database) as slurm:
-        yield slurm
-
-
 def test_a_job_runs_and_is_accounted(slurm: PrivateSlurm) -> None:
     job = slurm.submit("particles", 2, processors=2, partition="pb", job_name="two seconds")
     assert 2 <= completed(slurm, job) <= PATIENCE_SECONDS
     before = int(time.time())
     assert before <= slurm.now() <= time.time()
-
-
-def test_the_accelerated_clock_starts_where_it_is_set(accelerated: PrivateSlurm) -> None:
-    assert 0 <= accelerated.now() - EPOCH < 60 * 3 * PATIENCE_SECONDS
-
-
-def test_an_accelerated_hour_is_a_minute(accelerated: PrivateSlurm) -> None:
-    before, clock, began = time.monotonic(), accelerated.now(), time.monotonic()
-    job = accelerated.submit("physics", 600)
-    elapsed = completed(accelerated, job)
-    took = time.monotonic() - began
-    passed = accelerated.now() - clock
-    assert 600 <= elapsed <= passed
-    assert 9.5 <= took <= PATIENCE_SECONDS + 10
-    assert passed <= 60 * (time.monotonic() - before) + 60
-
-
-def test_python_shares_the_accelerated_clock_and_its_events_do_too(
-    accelerated: PrivateSlurm,
-) -> None:
-    code = "import threading, time\nthreading.Event().wait(60)\ntime.sleep(60)\nprint(time.time())"
-    (accelerated.directory / "waits_two_minutes.py").write_text(code)
-    began, clock = time.monotonic(), accelerated.now()
-    printed = subprocess.run(
-        [sys.executable, "-m", "waits_two_minutes"],
-        env={
-            **accelerated.environment,
-            "PYTHONPATH": f"{accelerated.directory}:{Path.cwd()}",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE_SECONDS,
-    ).stdout
-    assert 2 <= time.monotonic() - began < PATIENCE_SECONDS  # of the machine's clock it takes 120
-    assert clock + 120 <= float(printed) <= accelerated.now() + 1
 
 
 def test_stop_leaves_no_process(boot_slurm: Boot) -> None:
@@ -221,3 +178,46 @@ def test_clusters_run_side_by_side(slurm: PrivateSlurm, boot_slurm: Boot) -> Non
     second = boot_slurm(ClusterSpec(name="two"))
     assert "one" in slurm.run("scontrol", "show", "config")
     assert "two" in second.run("scontrol", "show", "config")
+
+
+@pytest.fixture(scope="module")
+def accelerated(prepared_database: Path) -> Iterator[PrivateSlurm]:
+    """A cluster whose minute is a second; last, for it computes even when nobody asks it."""
+    with booted(ClusterSpec(speed=60, epoch=EPOCH), prepared_database) as slurm:
+        yield slurm
+
+
+def test_the_accelerated_clock_starts_where_it_is_set(accelerated: PrivateSlurm) -> None:
+    assert 0 <= accelerated.now() - EPOCH < 60 * 3 * PATIENCE_SECONDS
+
+
+def test_an_accelerated_hour_is_a_minute(accelerated: PrivateSlurm) -> None:
+    before, clock, began = time.monotonic(), accelerated.now(), time.monotonic()
+    job = accelerated.submit("physics", 600)
+    elapsed = completed(accelerated, job)
+    took = time.monotonic() - began
+    passed = accelerated.now() - clock
+    assert 600 <= elapsed <= passed
+    assert 9.5 <= took <= PATIENCE_SECONDS + 10
+    assert passed <= 60 * (time.monotonic() - before) + 60
+
+
+def test_python_shares_the_accelerated_clock_and_its_events_do_too(
+    accelerated: PrivateSlurm,
+) -> None:
+    code = "import threading, time\nthreading.Event().wait(60)\ntime.sleep(60)\nprint(time.time())"
+    (accelerated.directory / "waits_two_minutes.py").write_text(code)
+    began, clock = time.monotonic(), accelerated.now()
+    printed = subprocess.run(
+        [sys.executable, "-m", "waits_two_minutes"],
+        env={
+            **accelerated.environment,
+            "PYTHONPATH": f"{accelerated.directory}:{Path.cwd()}",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_SECONDS,
+    ).stdout
+    assert 2 <= time.monotonic() - began < PATIENCE_SECONDS  # of the machine's clock it takes 120
+    assert clock + 120 <= float(printed) <= accelerated.now() + 1
