@@ -113,6 +113,7 @@ def command(**options: Any) -> None:
     fairshare    Slurm's fair share alone, shares by the organizations' processors
     directcontr  your configuration and this daemon, with the rule directcontr
     shapley      the same with the rule shapley
+    guarantee    the same with directcontr and a guarantee of four hours
 
     The answer shows waits by organization, partition and size, utilization and fairness of each
     arm beside what really happened, which says how far `today` can be trusted; and all settings

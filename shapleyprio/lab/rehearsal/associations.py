@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from shapleyprio.lab.rehearsal.errors import SiteError, text_of
-from shapleyprio.lab.rehearsal.slurm_conf import NAME
+from shapleyprio.lab.rehearsal.slurm_conf import NAME, PLAIN_VALUE
 from shapleyprio.slurm.associations import ROOT
 
 PARENT_SHARE = "2147483647"
@@ -17,7 +17,6 @@ PARENT_SHARE = "2147483647"
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User) - '([^']*)'((?::.*)?)")
 _OPTION = re.compile(r":([A-Z][A-Za-z]*)=('[^']*'|(?:[^':]|:(?![A-Z][A-Za-z]*=))*)")
-_VALUE = re.compile(r"[A-Za-z0-9_.,:/=+-]*")
 _TAKEN = frozenset(
     {
         *("Fairshare", "FairShare", "Priority", "GrpTRES", "GrpTRESRunMins", "GrpJobs"),
@@ -110,7 +109,7 @@ def _options(where: str, text: str, left: dict[str, str]) -> Options:
             left[f"{key} of accounts"] = "work before the rehearsal does not count"
         if key not in _TAKEN:
             continue
-        if not _VALUE.fullmatch(value):
+        if not PLAIN_VALUE.fullmatch(value):
             raise SiteError(f"{where}: {key}: {value[:80]!r} is no limit of Slurm's")
         if value:
             options[key] = "parent" if value == PARENT_SHARE else value

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from shapleyprio.lab.rehearsal.errors import SiteError, text_of
-from shapleyprio.lab.rehearsal.slurm_conf import NAME
+from shapleyprio.lab.rehearsal.slurm_conf import NAME, PLAIN_VALUE
 from shapleyprio.lab.rehearsal.taken_over import preempt_modes
 
 ASK_QOS = "sacctmgr -P show qos"
 
-_VALUE = re.compile(r"[A-Za-z0-9_.,:/=+-]*")
 _TAKEN = MappingProxyType(
     {
         **{key: key for key in ("Priority", "GraceTime", "PreemptExemptTime", "UsageFactor")},
@@ -93,7 +91,7 @@ def _check(where: str, row: Mapping[str, str]) -> None:
     if not NAME.fullmatch(row["Name"]):
         raise SiteError(f"{where}: Name: {row['Name'][:80]!r} is no name of a QOS")
     for column in (*_TAKEN, "Preempt", "PreemptMode", "Flags"):
-        if not _VALUE.fullmatch(row.get(column, "")):
+        if not PLAIN_VALUE.fullmatch(row.get(column, "")):
             raise SiteError(f"{where}: {column}: {row[column][:80]!r} is nothing of Slurm's")
 
 

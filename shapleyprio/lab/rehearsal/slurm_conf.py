@@ -30,6 +30,9 @@ MOST_GPUS = 64
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,199}")
 """A partition, account or QOS whose name can stand anywhere."""
 
+PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.,:/=+-]*")
+"""Of an option of an account or a QOS: nothing in it means something else to sacctmgr."""
+
 DEFAULT = "DEFAULT"
 _SPECIAL = ("state", "memspeclimit", "procs", "gres")
 _GPUS = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::([0-9]{1,9}))?(?:\([^)]*\))?")
