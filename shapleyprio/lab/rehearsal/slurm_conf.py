@@ -31,7 +31,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,199}")
 """A partition, account or QOS whose name can stand anywhere."""
 
 PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.,:/=+-]*")
-"""Of an option of an account or a QOS: nothing in it means something else to sacctmgr."""
+"""A value of an account or a QOS in which nothing means something else to sacctmgr."""
 
 DEFAULT = "DEFAULT"
 _SPECIAL = ("state", "memspeclimit", "procs", "gres")
