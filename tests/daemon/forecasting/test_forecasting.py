@@ -72,8 +72,8 @@ def test_what_is_told_happens_where_lengths_are_known(daemon: Foreseeing, rule: 
     daemon.run()
     told = daemon.known()
     assert len(told) == 11
-    for _ in range(400):
-        daemon.slurm.wait(10)
+    for _ in range(80):
+        daemon.slurm.wait(50)
         daemon.cycle.run()
     with daemon.store.cluster(NAME).reading() as view:
         starts = {placed.key.job_id: placed.begin for placed, _ in view.runs.all_runs()}
