@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
 from shapleyprio.common.wording import duration
 from shapleyprio.daemon.pushing.going_first import Guaranteed
+from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.daemon.ranking.observing import Observed
 from shapleyprio.fairness.guarantee import EligibleJob, guaranteed
 from shapleyprio.fairness.ledger import Ledger
@@ -65,14 +67,27 @@ class _Use(NamedTuple):
 def _eligible(
     observed: Observed, jobs: Iterable[PendingJob], guarantees: Mapping[str, int]
 ) -> Iterator[EligibleJob]:
-    """Yields the jobs that have waited for long enough."""
+    """Yields the jobs that have waited for long enough, and have room on their own nodes there."""
     organization_of = cache(observed.observation.organization_of_jobs_in)
+    own = _own_processors(observed.observation)
     tasks, t = observed.demand.tasks, observed.observation.t
     for job in jobs:
         name, since = organization_of(job.account, job.partition), job.eligible or 0
-        if t - since >= guarantees.get(name, t + 1):
+        if t - since < guarantees.get(name, t + 1):
+            continue
+        if job.processors <= max(own[name, one] for one in job.partition.split(",")):
             count = tasks.get(job.job_id, job.tasks)
             yield EligibleJob(job.job_id, name, since, job.processors, count)
+
+
+def _own_processors(observation: Observation) -> Counter[tuple[str, str]]:
+    """Returns organization and partition -> processors of its nodes there that are not closed."""
+    found: Counter[tuple[str, str]] = Counter()
+    in_partitions = observation.in_partitions(lambda node: node.usable(observation.tres))
+    for organization, counts in in_partitions.items():
+        for names, processors in counts.items():
+            found.update({(organization, name): processors for name in names})
+    return found
 
 
 def _exception(

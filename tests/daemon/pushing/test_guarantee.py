@@ -183,6 +183,15 @@ def test_a_node_that_is_down_is_not_brought(store: Store, *, closed: bool) -> No
     assert [row.job_id for row in exceptions(service)] == ([] if closed else [job])
 
 
+def test_a_job_asks_where_its_organization_has_nodes_for_it(store: Store) -> None:
+    service = service_with(store, {"guarantee": "1h"})
+    elsewhere, at_home = (submit(service, "biology", 2, partition=names) for names in ("pa", "all"))
+    follow(service, 0)
+    assert follow(service, HOUR) == {("biology", "asked"): 1}
+    assert [row.job_id for row in exceptions(service)] == [at_home]
+    assert elsewhere in {job.job_id for job in service.slurm.pending().jobs}
+
+
 def test_an_organization_can_be_without(store: Store) -> None:
     service = service_with(store, {"guarantee": "off"}, guarantee="1h")
     submit(service, "biology", 2)
