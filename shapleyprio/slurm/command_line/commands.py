@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import math
 import os
 import selectors
@@ -29,9 +28,7 @@ SAME_ZONE = {"TZ": ":/etc/localtime"}
 """The zone that is in force where TZ is not set; but then the C library rereads that file for
 every time that is printed, which takes longer than all the rest of a line."""
 
-CHUNK_BYTES = 1 << 18
-"""Read of a long answer at once, for the less two processes take turns, the less both take."""
-
+CHUNK_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 1 << 22
 MOST_COMPLAINT_BYTES = 1 << 22
 
@@ -302,9 +299,6 @@ class SlurmCommands:
             )
         except OSError as error:
             raise self._not_started(program, error) from error
-        assert process.stdout is not None
-        with suppress(OSError):  # there may be a lower limit here
-            fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, CHUNK_BYTES)
         if process.stdin is not None:  # or writing would wait while nobody reads the output
             os.set_blocking(process.stdin.fileno(), False)
         try:
