@@ -42,6 +42,7 @@ PURPOSES: Mapping[str, str] = {
     "docs/examples/pozidriv.toml": "organizations of a real cluster, for `shapleyprio replay`",
     "docs/examples/phillips.toml": "organizations of a second cluster of its site, a pool with it",
     "docs/examples/usc.toml": "organizations of a university's cluster, for `shapleyprio replay`",
+    "docs/examples/usc.slurm.conf": "the slurm.conf of its shape, for `shapleyprio rehearse`",
     "docs/examples/settings.py": "judges the same jobs under many settings of Slurm's weights",
     "docs/examples/polling.toml": "how often the daemon must look, for `shapleyprio trials`",
     "docs/examples/trials.toml": "real days of contention, for `shapleyprio trials`",
