@@ -39,23 +39,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SECONDS = st.integers(1, 15)
-CROWDED = workloads(
+crowded = partial(
+    workloads,
     organizations=st.integers(2, 4),
-    owned=st.integers(0, 3),
     lengths=st.integers(30, 60),
-    widths=st.integers(1, 3),
     jobs=30,
     spread=15,
 )
-CROWDED_AND_WHOLE = workloads(
-    organizations=st.integers(2, 4),
-    owned=st.integers(0, 5),
-    lengths=st.integers(30, 60),
-    widths=st.integers(1, 5),
-    jobs=30,
-    spread=15,
-    wide="rigid",
-    backfills=BACKFILLS,
+CROWDED = crowded(owned=st.integers(0, 3), widths=st.integers(1, 3))
+CROWDED_AND_WHOLE = crowded(
+    owned=st.integers(0, 5), widths=st.integers(1, 5), wide="rigid", backfills=BACKFILLS
 )
 
 
