@@ -16,6 +16,7 @@ from shapleyprio.common.wording import (
     whole,
 )
 from shapleyprio.replay.audit.auditing import Assessed, Audit
+from shapleyprio.replay.audit.findings import all_of
 from shapleyprio.replay.audit.findings import stability as in_words
 from shapleyprio.replay.audit.guarantees import Guarantees
 from shapleyprio.replay.audit.stability import Coalition
@@ -31,7 +32,8 @@ MOST_MOMENTS = 200
 
 
 def outcome(replayed: Replayed, audit: Audit) -> Section:
-    """Shows by how much each organization was really late or ahead."""
+    """Shows by how much each organization was really late or ahead, and in words each union."""
+    unions = audit.of_unions(audit.recorded.delays).items()
     return _organizations(
         replayed,
         [audit.recorded],
@@ -40,7 +42,8 @@ def outcome(replayed: Replayed, audit: Audit) -> Section:
         title="Who was late, and by how much",
         note="Hours by which an organization's work came too late, held against the fair schedule "
         "and spread over everybody's work; to the left of zero it was ahead. Together the bars "
-        "are as long as work came too early or too late on average.",
+        "are as long as work came too early or too late on average."
+        + "".join(f" All of {parent}: {delay(late)}." for parent, late in unions),
         choice=None,
     )
 
@@ -74,6 +77,8 @@ def before(audit: Audit, earlier: Audit, period: str) -> Section:
         (name, *(delay(one.recorded.delays[u]) for one in both))
         for u, name in enumerate(audit.workload.organizations)
     ]
+    unions = [one.of_unions(one.recorded.delays) for one in both]
+    late += [(all_of(parent), *(delay(one[parent]) for one in unions)) for parent in unions[0]]
     return before_section(
         period,
         [

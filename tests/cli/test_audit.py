@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
 from shapleyprio.cli.audit import command
+from shapleyprio.common.wording import delay
 from shapleyprio.store import Store
 from tests.replay.traces import trace
 from tests.store.examples import BEGIN, placed_run, watermark, work_after_end
@@ -103,6 +104,20 @@ def test_the_verdict_names_who_was_served_late_and_who_would_have_left() -> None
         "The strongest reason to part had physics: alone their work would have come 10 h earlier, "
         "in the fair schedule 10 h earlier without leaving."
     )
+
+
+def test_a_union_stands_below_its_members() -> None:
+    biology = 'name = "biology"\n'
+    department = ORGANIZATIONS.replace(biology, biology + 'parent = "physics"\n')
+    Path("organizations.toml").write_text(department + '[[organization]]\nname = "law"\n')
+    (row,) = (row for row in rows(lent().stdout) if row[:3] == ["all", "of", "physics"])
+    policies = answer()["policies"]
+    recorded = policies[0]
+    (union,) = recorded["unions"]
+    assert union["parent"] == "physics"
+    members = [one["drift"] for one in recorded["organizations"][:2]]
+    assert union["drift"] == pytest.approx(sum(members))
+    assert " ".join(row[3:]).startswith(delay(-union["drift"]))
 
 
 def test_the_matrix_shows_processor_hours_on_each_others_nodes() -> None:

@@ -19,7 +19,7 @@ from shapleyprio.cli import main
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
 from shapleyprio.store import PauseRow
 from tests.cli.conftest import CommandLine, shell_in, speaking_to
-from tests.daemon.consortium import NAME, NOW
+from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS
 from tests.store.examples import BEGIN, exception, work_after_end
 
 NAMES = ("physics", "biology", "guest", "eve", "a1", "a2", "b1", "pa", "pb", "all", NAME)
@@ -160,6 +160,7 @@ def test_a_report_of_an_export_is_that_of_the_store(
     lived: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
+    lived.write(lived.file, PHYSICS, {**BIOLOGY, "parent": "physics"})
     past, found = exported(lived), []
     for number, source in enumerate((["--config", str(lived.file)], [past])):
         directory = lived.folder / str(number)
@@ -167,6 +168,7 @@ def test_a_report_of_an_export_is_that_of_the_store(
         assert result.exit_code == 0, result.output
         found.append(json.loads((directory / f"{NAME}-2027-01.json").read_text()))
     assert found[0]["waits"]
+    assert [one["parent"] for one in found[0]["policies"][0]["unions"]] == ["physics"]
     assert anonymous(found[1]) == anonymous(found[0])
     result = offline("report", past, "--month", "2026-10", "--output", str(lived.folder / "x"))
     assert result.exit_code == 2

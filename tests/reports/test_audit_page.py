@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shapleyprio.common.wording import local_minute, zone_name
+from shapleyprio.common.wording import delay, local_minute, zone_name
 from shapleyprio.replay.audit.auditing import Audit, audit
 from shapleyprio.replay.audit.findings import stability
 from shapleyprio.replay.audit.stability import Coalition
@@ -70,6 +70,17 @@ def test_the_outcome_and_being_alone_are_what_the_audit_found(tmp_path: Path) ->
     for u, row in enumerate(section(page, "alone").table.rows):
         earlier = [one.stability.organizations[u].earlier for one in found.schedules]
         assert row == (NAMES[u], *(None if e is None else float(e) / HOUR for e in earlier))
+
+
+def test_a_union_got_what_its_members_did_now_and_before(tmp_path: Path) -> None:
+    workload = replace(workload_in(log_in(tmp_path)), parents={NAMES[1]: NAMES[0]})
+    found = audit(workload)
+    page = audit_page(log_in(tmp_path), found, options={}, earlier=found)
+    got = delay(sum(found.recorded.delays[:2]))
+    assert section(page, "outcome").note.endswith(f"on average. All of physics: {got}.")
+    assert page.front is not None
+    assert page.front.before is not None
+    assert ("all of physics", got, got) in page.front.before.table.rows
 
 
 def test_what_became_of_guarantees_is_reported_where_they_are_judged(tmp_path: Path) -> None:

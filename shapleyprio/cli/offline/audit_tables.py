@@ -29,7 +29,7 @@ from shapleyprio.common.wording import (
     whole,
 )
 from shapleyprio.replay.audit.auditing import Audit
-from shapleyprio.replay.audit.findings import caveats, stability, verdict
+from shapleyprio.replay.audit.findings import all_of, caveats, stability, verdict
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.stability import Coalition
 from shapleyprio.replay.measures.turns.counting import TOO_MANY
@@ -142,6 +142,10 @@ def _drifts(audit: Audit) -> FittingTable:
                 *(delay(assessed.delays[u]) for assessed in compared),
             )
         )
+    unions = [audit.of_unions(assessed.delays) for assessed in compared]
+    rows += [
+        (all_of(parent), "", "", *(delay(late[parent]) for late in unions)) for parent in unions[0]
+    ]
     rows.append(
         (
             EVERYBODY,

@@ -75,8 +75,9 @@ def write_reports_of_export(export: Path, month: Month, directory: Path, *, core
         ReplayError, StoreError, OutputError: likewise.
     """
     found = read_export(str(export))
-    names = found.manifest.organizations
-    config = Config.model_validate({"organization": [{"name": name} for name in names]})
+    names, parents = found.manifest.organizations, found.manifest.parents
+    tables = [{"name": name, "parent": parents.get(name)} for name in names]
+    config = Config.model_validate({"organization": tables})
     with Store.open(found.url, called=str(export)) as store:
         ledgers = [store.cluster(name) for name in found.manifest.games]
         write_each(config, store, ledgers, (export,), month, directory, cores=cores)

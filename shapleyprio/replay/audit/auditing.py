@@ -90,6 +90,15 @@ class Audit:
         """The schedule that counts as fair: Ref's, or Rand's where coalitions were sampled."""
         return self.schedules[1]
 
+    def of_unions(self, seconds: Sequence[Fraction]) -> dict[str, Fraction]:
+        """Returns the parent of each union -> the sum of what its members have."""
+        names, parents = self.workload.organizations, self.workload.parents
+        found = dict.fromkeys(parents.values(), Fraction(0))
+        for name, its in zip(names, seconds, strict=True):
+            if (head := parents.get(name, name)) in found:
+                found[head] += its
+        return found
+
     @property
     def latest(self) -> tuple[int, Fraction]:
         """The organization that was latest in the recorded schedule, and its delay."""

@@ -37,6 +37,11 @@ def verdict(audit: Audit) -> str:
     return f"On average work came {_gap(audit.recorded)} too early or too late, and {clause}."
 
 
+def all_of(parent: str) -> str:
+    """Returns what a union is called, by its parent."""
+    return f"all of {parent}"
+
+
 def stability(audit: Audit) -> str:
     """Returns who would have had more alone, and why that is to be taken with care."""
     found, fair = audit.recorded.stability, audit.reference

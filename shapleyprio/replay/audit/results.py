@@ -32,7 +32,7 @@ def audit_as_json(log: Log, audit: Audit, after_end: Sequence[UserAfterEnd] = ()
     names = audit.workload.organizations
     found = as_json(log, audit.workload, [assessed.result for assessed in audit.schedules])
     for policy, assessed in zip(found["policies"], audit.schedules, strict=True):
-        _complete(policy, assessed)
+        _complete(policy, audit, assessed)
     return {
         **found,
         "reference": audit.reference.result.schedule.policy,
@@ -59,11 +59,16 @@ def audit_as_json(log: Log, audit: Audit, after_end: Sequence[UserAfterEnd] = ()
     }
 
 
-def _complete(policy: dict[str, Any], assessed: Assessed) -> None:
-    """Adds to what a replay says of a policy what the audit knows of its organizations."""
-    assert assessed.result.drifts is not None
+def _complete(policy: dict[str, Any], audit: Audit, assessed: Assessed) -> None:
+    """Adds to what a replay says of a policy what the audit knows of organizations and unions."""
+    drifts = assessed.result.drifts
+    assert drifts is not None
     for u, organization in enumerate(policy["organizations"]):
-        organization["drift"] = float(assessed.result.drifts[u])
+        organization["drift"] = float(drifts[u])
+    policy["unions"] = [
+        {"parent": parent, "drift": float(drift)}
+        for parent, drift in audit.of_unions(drifts).items()
+    ]
 
 
 def _carried(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ class Workload:
     log: within an organization jobs start in this order.
 
     Attributes:
-        organizations, owned: as in Consortium.
+        organizations, owned, parents: as in Consortium.
         unions: number of each organization's union, in the order in which they are listed; None
             if all stand alone, or all together, which is the same.
         window: in the log's seconds.
@@ -122,6 +122,7 @@ class Workload:
     start: NDArray[np.int64]
     position: NDArray[np.int64]
     unions: tuple[int, ...] | None = None
+    parents: Mapping[str, str] = field(default_factory=dict)
     placed: RecordedProcessors | None = None
     wide: Wide = DEFAULT_WIDE
     backfill: Backfill = DEFAULT_BACKFILL
@@ -241,6 +242,7 @@ def workload_of(
         start=np.where(start == UNKNOWN, UNKNOWN, start - window.start),
         position=order.astype(np.int64),
         unions=unions_of(consortium.organizations, consortium.parents),
+        parents=consortium.parents,
         placed=None if consortium.placed is None else parts_of(consortium.placed, order),
         wide=wide,
         backfill=backfill,
