@@ -447,8 +447,7 @@ class Store:
     def _origin(self) -> str | None:
         """Returns the tables' revision, None if there are no tables at all."""
         with self._begin(reading=True) as connection:
-            self._check_origin(connection)
-            return migrations.current(connection)
+            return self._check_origin(connection)
 
     def _check_revision(self, revision: str | None) -> None:
         if revision != migrations.HEAD:
@@ -457,7 +456,8 @@ class Store:
                 f" works with {migrations.HEAD}; run `shapleyprio db upgrade`"
             )
 
-    def _check_origin(self, connection: Connection) -> None:
+    def _check_origin(self, connection: Connection) -> str | None:
+        """Returns the revision of tables that are a store's; None if there are no tables at all."""
         if disguised := migrations.disguised(connection):
             raise StoreSchemaError(
                 f"store {self._name}: it has {disguised} where shapleyprio has plain tables alone;"
@@ -488,3 +488,4 @@ class Store:
                 f" columns in {misfit} than at revision {revision}); give the store an empty"
                 " database"
             )
+        return revision
