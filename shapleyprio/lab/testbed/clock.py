@@ -12,6 +12,7 @@ owner of the cluster says how fast the clock goes.
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
 import struct
 import threading
@@ -111,18 +112,25 @@ class ClusterClock:
             self._set(self.speed * (1 - busy) + busy)
 
     def _times(self) -> dict[str, int]:
-        """Returns how long each thread of those watched has computed or waited for a processor."""
+        """Returns how long each thread of those watched has computed or waited for a processor.
+
+        With pathlib, this would take four times as long: fifty times a second, for each cluster.
+        """
         found = {}
         for process in tuple(self._watched):
+            tasks = f"/proc/{process}/task"
             try:
-                threads = list(Path(f"/proc/{process}/task").iterdir())
+                threads = os.listdir(tasks)  # noqa: PTH208
             except OSError:
                 self._watched.discard(process)
                 continue
             for thread in threads:
-                with suppress(OSError, ValueError):
-                    computed, waited, _ = (thread / "schedstat").read_text("ascii").split()
-                    found[thread.name] = int(computed) + int(waited)
+                with (
+                    suppress(OSError, ValueError),
+                    open(f"{tasks}/{thread}/schedstat", "rb", buffering=0) as file,  # noqa: PTH123
+                ):
+                    computed, waited, _ = file.read().split()
+                    found[thread] = int(computed) + int(waited)
         return found
 
     def _set(self, rate: float) -> None:
