@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MARKER = "SHAPLEYPRIO_TESTBED"  # in the environment of every daemon: its cluster's directory
-POLL_SECONDS = 0.03
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.03, 0.2  # seconds from one look to the next
 KILL_SECONDS = 5
 
 
@@ -90,14 +90,17 @@ def end_all(daemons: Sequence[SlurmDaemon], seconds: float) -> None:
 def wait_until(predicate: Callable[[], bool], *, real_seconds: float, what: str) -> None:
     """Waits for something to become true, on this process's clock.
 
+    It looks the less often the longer it waits: a look may start commands of Slurm.
+
     Raises:
         TestbedError: it did not within `real_seconds`; `what` names it.
     """
-    deadline = time.monotonic() + real_seconds
+    begin = time.monotonic()
     while not predicate():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begin
+        if waited > real_seconds:
             raise TestbedError(f"waited {real_seconds:g} s in vain for {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(min(max(SHORTEST_PAUSE, waited / 10), LONGEST_PAUSE))
 
 
 def kill_leftovers(directory: Path) -> None:
