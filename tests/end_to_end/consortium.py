@@ -169,6 +169,8 @@ class Consortium:
             *([] if journal is None else [f'journal = "{journal}"']),
             "[metrics]",
             f'address = "127.0.0.1:{self.metrics_port}"',
+            "[drift]",
+            'interval = "off"',  # on a fast clock, each daemon would start a replay at once
         ]
         for name in organizations:
             lines += ["[[organization]]", f'name = "{name}"', f'accounts = ["{name}"]']

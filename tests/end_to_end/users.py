@@ -110,7 +110,7 @@ class Users:
         for old, new in (socket, *changes):
             assert old in text
             text = text.replace(old, new)
-        file.write_text(f'[drift]\ninterval = "off"\n{text}')
+        file.write_text(text)
         os.chown(file, 0, pwd.getpwnam(DAEMON).pw_gid)
         file.chmod(0o640)
         return file
