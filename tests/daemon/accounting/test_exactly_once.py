@@ -401,7 +401,7 @@ pytestmark = pytest.mark.timeout(600)  # should it fail, it takes minutes to fin
 
 TestExactlyOnce = Life.TestCase
 TestExactlyOnce.settings = settings(
-    max_examples=150,
+    max_examples=100,
     stateful_step_count=40,
     deadline=None,
     report_multiple_bugs=False,
