@@ -78,15 +78,16 @@ class ConfinedSchedule(CoalitionSchedule):
     def decide(self, t: int, pick: Pick, random: Random | None = None) -> None:
         if t not in self.events():
             return
-        closed: set[int] = set()
-        passed: set[tuple[int, int]] = set()
-        blocked: dict[int, Task] = {}
+        self.closed: set[int] = set()
+        self.passed: set[tuple[int, int]] = set()
+        self.blocked: dict[int, Task] = {}
+        self.go_first(t)
         while True:
-            free = self.free_now(t, without=closed)
+            free = self.free_now(t, without=self.closed)
             self.queue = {}
             for (u, p), line in self.lines.items():
                 is_free = any(bay in self.bays_of[p] for bay, _ in free)
-                if line and line[0].release <= t and (u, p) not in passed and is_free:
+                if line and line[0].release <= t and (u, p) not in self.passed and is_free:
                     self.queue[u] = sorted(
                         [*self.queue.get(u, []), line[0]],
                         key=lambda task: (task.release, task.position),
@@ -94,25 +95,31 @@ class ConfinedSchedule(CoalitionSchedule):
             if not self.queue:
                 return
             organization = pick(sorted(self.queue))
-            task = self.queue[organization][0]
-            p, width = self.partition_of[task.job], task.processors
-            wanted = self.would_get(task, free)
-            if wanted is not None and self.delays_none(task, wanted, blocked, t):
-                self.lines[organization, p].pop(0)
-                self.starts.append(Start(task, t, tuple(u for _, u in wanted)))
-                self.held.append(wanted)
-            elif self.backfill == "none":
-                closed.update(self.bays_of[p])
-            else:
-                passed.add((organization, p))
-                if wanted is None and self.free_later(FOREVER, self.bays_of[p], t) >= width:
-                    blocked.setdefault(p, task)
+            self.try_to_start(self.queue[organization][0], t)
 
-    def delays_none(
-        self, task: Task, wanted: list[Processor], blocked: dict[int, Task], t: int
-    ) -> bool:
+    def go_first(self, t: int) -> None:
+        """Starts what goes before all: nothing."""
+
+    def try_to_start(self, task: Task, t: int) -> bool:
+        organization, p, width = task.organization, self.partition_of[task.job], task.processors
+        wanted = self.would_get(task, self.free_now(t, without=self.closed))
+        if wanted is not None and self.delays_none(task, wanted, t):
+            self.lines[organization, p].pop(0)
+            self.starts.append(Start(task, t, tuple(u for _, u in wanted)))
+            self.held.append(wanted)
+            return True
+        if self.backfill == "none":
+            self.closed.update(self.bays_of[p])
+        else:
+            self.passed.add((organization, p))
+            if wanted is None and self.free_later(FOREVER, self.bays_of[p], t) >= width:
+                self.blocked.setdefault(p, task)
+        return False
+
+    def delays_none(self, task: Task, wanted: list[Processor], t: int) -> bool:
         return not any(
-            self.delays(task, wanted, other, self.bays_of[p], t) for p, other in blocked.items()
+            self.delays(task, wanted, other, self.bays_of[p], t)
+            for p, other in self.blocked.items()
         )
 
     def delays(

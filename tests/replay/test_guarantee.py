@@ -24,7 +24,9 @@ from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.workload import Window, Workload, jobs_of, whole_log, workload_of
 from tests.replay import literal
 from tests.replay.certificate import processors_started
+from tests.replay.literal_bays import ConfinedSchedule
 from tests.replay.strategies import workloads
+from tests.replay.test_bays import in_bays
 from tests.replay.test_policies import (
     BACKFILLS,
     BUSY,
@@ -36,7 +38,11 @@ from tests.replay.test_policies import (
 from tests.replay.traces import trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from shapleyprio.replay.engine.keys import Ints
 
 SECONDS = st.integers(1, 15)
 crowded = partial(
@@ -50,6 +56,9 @@ CROWDED = crowded(owned=st.integers(0, 3), widths=st.integers(1, 3))
 CROWDED_AND_WHOLE = crowded(
     owned=st.integers(0, 5), widths=st.integers(1, 5), wide="rigid", backfills=BACKFILLS
 )
+
+
+IN_BAYS = in_bays(CROWDED) | in_bays(CROWDED_AND_WHOLE)
 
 
 class Keeping(literal.CoalitionSchedule):
@@ -145,9 +154,55 @@ class KeepingWhole(Keeping):
         return True
 
 
+class KeepingInBays(ConfinedSchedule):
+    """One with partitions, in each of which the first job of an organization may ask."""
+
+    def __init__(self, workload: Workload, seconds: int) -> None:
+        super().__init__(workload, frozenset(range(len(workload.organizations))))
+        self.seconds = seconds
+
+    def own(self, u: int, p: int) -> int:
+        return self.everything_in(p).count(u)
+
+    def everything_in(self, p: int) -> list[int]:
+        return [owner for bay, owner in self.everything if bay in self.bays_of[p]]
+
+    def asking(self, t: int) -> list[literal.Task]:
+        """The first jobs that ask and were not passed over, the longest wait first."""
+        unused = {u: self.owned[u] - literal.occupied(self, t, u) for u in self.members}
+        heads: dict[int, literal.Task] = {}
+        for (u, p), line in self.lines.items():
+            same = [task for task in line if task.position == line[0].position]
+            if (u, p) in self.passed:
+                unused[u] -= sum(task.processors for task in same)
+            elif line and line[0].release <= t and line[0].processors <= self.own(u, p):
+                heads[line[0].position] = line[0]
+        found = guaranteed(
+            t,
+            {str(u): self.seconds for u in self.members},
+            {str(u): number for u, number in unused.items()},
+            [
+                EligibleJob(one.position, str(one.organization), one.release, one.processors)
+                for one in heads.values()
+            ],
+        )
+        return [heads[job.job] for job in found]
+
+    def go_first(self, t: int) -> None:
+        while asking := self.asking(t):
+            if not self.try_to_start(asking[0], t):
+                self.passed.add((asking[0].organization, self.partition_of[asking[0].job]))
+
+
+def keeping(workload: Workload, seconds: int) -> literal.CoalitionSchedule:
+    if workload.bays is not None:
+        return KeepingInBays(workload, seconds)
+    return (KeepingWhole if workload.wide == "rigid" else Keeping)(workload, seconds)
+
+
 def simulated(workload: Workload, policy: str, seconds: int) -> literal.CoalitionSchedule:
     """What a policy makes of a small workload with a guarantee."""
-    schedule = (KeepingWhole if workload.wide == "rigid" else Keeping)(workload, seconds)
+    schedule = keeping(workload, seconds)
     rule = literal.RULES[policy]
     for t in literal.moments(workload, [schedule]):
         schedule.decide(t, partial(rule, schedule, t), Random(0))
@@ -156,7 +211,7 @@ def simulated(workload: Workload, policy: str, seconds: int) -> literal.Coalitio
 
 @pytest.mark.parametrize("policy", sorted(set(DECIDED) - OWNERS_DECIDE))
 @settings(max_examples=40)
-@given(workload=BUSY | BUSY_AND_WIDE | RIGID | CROWDED_AND_WHOLE, seconds=SECONDS)
+@given(workload=BUSY | BUSY_AND_WIDE | RIGID | CROWDED_AND_WHOLE | IN_BAYS, seconds=SECONDS)
 def test_what_goes_first_is_what_the_daemon_puts_first(
     policy: str, workload: Workload, seconds: int
 ) -> None:
@@ -207,6 +262,48 @@ def test_who_asks_is_served_before_the_longest_job_could_have_ended(
     schedule = run_policy(workload, f"{policy}@{seconds}s")
     for u in range(len(workload.organizations)):
         assert longest_claim(workload, schedule, u, seconds) <= longest_job(workload)
+
+
+def longest_turn(workload: Workload, schedule: Schedule, seconds: int) -> int:
+    """For how long without a break a job has waited longest of all first ones that ask."""
+    start = np.full(len(workload.job), workload.window.length)
+    np.minimum.at(start, schedule.job, schedule.start)
+    longest, since, last = 0, 0, -1
+    for t in range(workload.window.length):
+        for begun in (start < t, start <= t):
+            first = next(asking(workload, start, begun, t, seconds), -1)
+            since, last = (since, last) if first == last else (t, first)
+            longest = max(longest, t - since if first >= 0 else 0)
+    return longest
+
+
+def asking(
+    workload: Workload, start: Ints, begun: NDArray[np.bool_], t: int, seconds: int
+) -> Iterator[int]:
+    """The first jobs of an organization in a partition that ask at t, the longest wait first."""
+    bays, width = workload.bays, workload.processors
+    assert bays is not None
+    at_work = begun & (start + workload.processing_time > t)
+    used = np.bincount(workload.organization, at_work * width, minlength=len(workload.owned))
+    waiting = ~begun & (workload.release <= t) & (width <= bays.processors[bays.partition])
+    seen = set()
+    for job in np.lexsort((workload.position, workload.release)).tolist():
+        u, p = int(workload.organization[job]), int(bays.partition[job])
+        if waiting[job] and (u, p) not in seen:
+            seen.add((u, p))
+            fits = width[job] <= min(workload.owned[u] - used[u], bays.own[u, p])
+            if fits and t - workload.release[job] >= seconds:
+                yield job
+
+
+@pytest.mark.parametrize("policy", ["directcontr", "fairshare", "live"])
+@settings(max_examples=60)
+@given(workload=in_bays(CROWDED_AND_WHOLE), seconds=st.integers(1, 6))
+def test_of_all_partitions_the_longest_wait_that_asks_is_served_as_soon(
+    policy: str, workload: Workload, seconds: int
+) -> None:
+    schedule = run_policy(workload, f"{policy}@{seconds}s")
+    assert longest_turn(workload, schedule, seconds) <= longest_job(workload)
 
 
 @given(workload=CROWDED, seconds=st.integers(1, 6))

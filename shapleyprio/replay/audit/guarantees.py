@@ -96,7 +96,10 @@ def _claims(
         more[start] += copies
         more[start + int(workload.processing_time[job])] -= copies
     begins, ends = defaultdict(list), defaultdict(list)
-    jobs = np.flatnonzero((workload.organization == u) & (waits > seconds))
+    asks = (workload.organization == u) & (waits > seconds)
+    if (bays := workload.bays) is not None:
+        asks &= np.where(rigid, workload.processors, 1) <= bays.own[u, bays.partition]
+    jobs = np.flatnonzero(asks)
     tasks = np.where(rigid, 1, workload.processors[jobs])
     for job in jobs[np.lexsort((workload.position[jobs], tasks, workload.release[jobs]))].tolist():
         begins[int(workload.release[job]) + seconds].append(job)

@@ -37,6 +37,7 @@ class BaySchedules(NamedTuple):
             waits, REST: processors that its copies still need, all of them if it is rigid,
             DEMAND: processors that the waiting jobs need, PASSED: the moment at which the head was
             last passed over, −1 at first.
+        own: [k, p], processors of each organization in each partition.
         free_of: [x, k], idle processors of each owner, in the schedule that is
             written down.
         given: [k], room for how many of each a job gets in a bay.
@@ -47,6 +48,7 @@ class BaySchedules(NamedTuple):
     bays: Ints
     partitions: Ints
     queues: Ints
+    own: Ints
     free_of: Ints
     given: Ints
 
@@ -67,6 +69,7 @@ def no_bays() -> BaySchedules:
         bays=none,
         partitions=none,
         queues=none,
+        own=none,
         free_of=none,
         given=none.reshape(-1),
     )
@@ -106,6 +109,7 @@ def schedules_in(
         bays=in_bays,
         partitions=of_partitions,
         queues=queues,
+        own=np.ascontiguousarray(bays.own),
         free_of=np.array(bays.owned, order="C"),
         given=np.zeros(bays.owned.shape[1], dtype=np.int64),
     )

@@ -2,14 +2,9 @@
 
 /* Whether of two jobs that ask the one goes before the other. */
 static bool goes_before(const World *world, int64_t one, int64_t other) {
-    const Jobs *jobs = &world->jobs;
     int64_t since = row(world->record.asks, one)[SINCE];
     int64_t others = row(world->record.asks, other)[SINCE];
-    if (since != others)
-        return since < others;
-    int64_t release = jobs->release.at[one], later = jobs->release.at[other];
-    return release < later ||
-           (release == later && jobs->position.at[one] < jobs->position.at[other]);
+    return since != others ? since < others : was_first(&world->jobs, one, other);
 }
 
 /* Puts a job that asks into its place among `count` others. */

@@ -157,20 +157,14 @@ static bool is_guaranteed(const World *world, int64_t c, int64_t t, int64_t u) {
 /* Chooses the earliest release, then in the order of the log, of all or of those with a guarantee;
  * returns -1 if there are none of these. */
 static int64_t earliest(const World *world, int64_t c, int64_t t, bool guaranteed) {
-    const Jobs *jobs = &world->jobs;
     const int64_t *head = row(world->state.head, c);
-    int64_t best = -1, release = 0;
+    int64_t best = -1;
     for (int64_t u = 0; u < organizations_of(&world->state); u++) {
         if (!is_candidate(&world->state, c, t, u) ||
             (guaranteed && !is_guaranteed(world, c, t, u)))
             continue;
-        int64_t released = jobs->release.at[head[u]];
-        if (best < 0 || released < release ||
-            (released == release &&
-             jobs->position.at[head[u]] < jobs->position.at[head[best]])) {
+        if (best < 0 || was_first(&world->jobs, head[u], head[best]))
             best = u;
-            release = released;
-        }
     }
     return best;
 }
@@ -264,7 +258,7 @@ static int64_t first_candidate(const Coalitions *state, int64_t c, int64_t t) {
 
 int64_t next_served(int64_t policy, const World *world, int64_t c, int64_t t, bool contended) {
     bool unasked = policy == FIRST_COME && !is_recorded(world, c);
-    bool by_heads = has_guarantee(world, c) && !passes_own(world, c);
+    bool by_heads = has_guarantee(world, c) && !passes_own(world, c) && !is_confined(world);
     int64_t first = by_heads ? earliest(world, c, t, true) : -1;
     if (first >= 0)
         return first;

@@ -249,6 +249,57 @@ static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t
     return last;
 }
 
+/* Whether the first job of a queue asks for a guarantee: it has waited for so long, fits into what u
+ * owns in its partition, and into what u owns and does not use beside those that ask in vain. */
+static bool asks(const World *world, int64_t c, int64_t t, int64_t u, int64_t partition) {
+    const Jobs *jobs = &world->jobs;
+    const Record *record = &world->record;
+    const int64_t *queue = queue_of(world, c, u, partition);
+    int64_t unused = record->owned.at[u] - row_of(world->state.utility, c, u)[0];
+    if (queue[DEMAND] == 0 || queue[PASSED] == t ||
+        jobs->release.at[queue[HEAD]] > t - record->guarantee.at[0])
+        return false;
+    for (int64_t other = 0; other < world->bays.reach.n[0]; other++) {
+        const int64_t *asked = queue_of(world, c, u, other);
+        unused -= asked[PASSED] == t ? asked[REST] : 0;
+    }
+    int64_t width = jobs->rigid.at[0] != 0 ? queue[REST] : 1;
+    return width <= least(unused, row(world->bays.own, u)[partition]);
+}
+
+/* Returns the number of the queue of which the first job asks and has waited longest; -1 if none
+ * does. */
+static int64_t longest_asking(const World *world, int64_t c, int64_t t) {
+    int64_t best = -1, first = -1, partitions = world->bays.reach.n[0];
+    for (int64_t number = 0; number < partitions * organizations_of(&world->state); number++) {
+        int64_t job = row_of(world->bays.queues, c, number)[HEAD];
+        if (asks(world, c, t, number / partitions, number % partitions) &&
+            (best < 0 || was_first(&world->jobs, job, first))) {
+            best = number;
+            first = job;
+        }
+    }
+    return best;
+}
+
+/* Starts jobs that ask for a guarantee; those that cannot start are passed over. */
+static void serve_asking(const World *world, int64_t c, int64_t t) {
+    const Jobs *jobs = &world->jobs;
+    bool rigid = jobs->rigid.at[0] != 0;
+    int64_t number;
+    while ((number = longest_asking(world, c, t)) >= 0) {
+        int64_t *queue = row_of(world->bays.queues, c, number), job = queue[HEAD];
+        int64_t partition = row(world->bays.jobs, job)[PARTITION];
+        if (rigid ? may_start(world, c, t, job) : partition_of(world, c, partition)[OPEN] > 0) {
+            start(world, c, t, job, rigid ? queue[REST] : 1);
+            continue;
+        }
+        queue[PASSED] = t;
+        if (rigid && jobs->backfill.at[0] == 0)
+            close_bays(world, c, t, partition);
+    }
+}
+
 /* Returns whether no job could get a processor at this moment. */
 static bool is_full(const World *world, int64_t c) {
     int64_t partition = 0;
@@ -271,6 +322,10 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
     bool contended = candidates > 1 && (policy != KEYED || !all_fit_anyhow(world, c));
     if (by_keys(policy) && contended && lacks_keys(&world->keys, c))
         return false;
+    if (has_guarantee(world, c)) {
+        serve_asking(world, c, t);
+        candidates = find_candidates(world, c, t, 0, k);
+    }
     while (candidates > 0) {
         if (u < 0 || row(state->passed, c)[u] == t)
             u = next_served(policy, world, c, t, contended);

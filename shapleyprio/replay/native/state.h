@@ -162,6 +162,7 @@ typedef struct {
     Ints bays;
     Ints partitions;
     Ints queues;
+    Ints own;
     Ints free_of;
     Ints given;
 } BaySchedules;
@@ -194,6 +195,13 @@ static inline bool is_recorded(const World *world, int64_t c) {
 /* Whether in this coalition jobs go first that have waited and fit into what is lent. */
 static inline bool has_guarantee(const World *world, int64_t c) {
     return world->record.guarantee.at[0] != NEVER && is_recorded(world, c);
+}
+
+/* Whether a job was released before another one, then in the order of the log. */
+static inline bool was_first(const Jobs *jobs, int64_t job, int64_t other) {
+    int64_t release = jobs->release.at[job], later = jobs->release.at[other];
+    return release < later ||
+           (release == later && jobs->position.at[job] < jobs->position.at[other]);
 }
 
 /* Whether parts stop gaining worth at some age. */

@@ -60,6 +60,12 @@ class Bays:
         found: NDArray[np.int64] = self.reach @ self.owned.sum(axis=1)
         return found
 
+    @property
+    def own(self) -> NDArray[np.int64]:
+        """int64[organizations, partitions], how many each organization has in each partition."""
+        found: NDArray[np.int64] = (self.reach @ self.owned).T
+        return found
+
     def of_members(self, members: Sequence[int]) -> Bays:
         """Returns the same for some of the organizations, by indices."""
         return replace(self, owned=self.owned[:, list(members)])
