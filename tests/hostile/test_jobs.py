@@ -347,8 +347,9 @@ def test_rewrite_another_s_job_and_charge_another_s_account(consortium: Consorti
     assert ENFORCED in text
     file.write_text(text.replace(ENFORCED, "AccountingStorageEnforce=nosteps"))
     cluster.restart("slurmctld")
-    fields = (victim, victim, "gamma", "bin", "all", "normal", 1, 0, 1_800_000_000, 6, "None", "\n")
-    forged = "x\x1b[2J\n" + "\x1f".join(map(str, fields)) + str(victim)
+    own = (victim, victim, "all", "normal", 1, 0, 1_800_000_000, 6, "1:00", 1_800_000_000)
+    line = "\x1f".join(("|".join(map(str, own)), "gamma", "bin", "None", "\n"))
+    forged = f"x\x1b[2J\n{line}{victim}"
     strange = [submit(consortium, account, user=GAMES) for account in (forged, "alpha2")]
     charged = submit(consortium, "gamma", user=GAMES)
 

@@ -23,7 +23,7 @@ from shapleyprio.slurm.command_line.associations import COORDINATORS, IN_FORCE, 
 from shapleyprio.slurm.command_line.commands import FIXED
 from shapleyprio.slurm.command_line.config import QOS
 from shapleyprio.slurm.releases import Release
-from shapleyprio.slurm.text.squeue import ARRAY_FIELDS, TASK_FIELDS, format_of
+from shapleyprio.slurm.text.squeue import ARRAY_FIELDS, format_of, task_format
 from shapleyprio.slurm.text.values import SEPARATOR
 
 FOLDER = Path(__file__).parent / "recorded"
@@ -190,9 +190,8 @@ def record(cluster: PrivateSlurm) -> Path:
     recorder = Recorder(cluster, FOLDER / release.series)
     keep = recorder.keep
     keep("version", "squeue", "--version")
-    for name, fields in (("squeue_tasks", TASK_FIELDS), ("squeue_folded", ARRAY_FIELDS)):
-        option = ["--array"] if fields is TASK_FIELDS else []
-        keep(name, "squeue", *WAITING, *option, "-O", format_of(fields, SEPARATOR))
+    keep("squeue_tasks", "squeue", *WAITING, "--array", "-O", task_format(SEPARATOR))
+    keep("squeue_folded", "squeue", *WAITING, "-O", format_of(ARRAY_FIELDS, SEPARATOR))
     keep("sprio", "sprio", *SPRIO)
     sacct = ("sacct", *SACCT, *RECORDS, "--local", f"--delimiter={SEPARATOR}", "-S", f"uts{since}")
     keep("sacct", *sacct)

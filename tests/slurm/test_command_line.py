@@ -25,6 +25,7 @@ from shapleyprio.slurm.port import (
     SlurmUnavailableError,
 )
 from shapleyprio.slurm.releases import TESTED_RELEASES
+from shapleyprio.slurm.text.squeue import OWN_SEPARATOR
 from tests.store.examples import placed_run
 
 RECORDED = Path(__file__).parent / "recorded" / TESTED_RELEASES[-1]
@@ -33,10 +34,7 @@ RECORD = (
     *("COMPLETED", "8", "8", "org", "ann", "all", "1000000100", "1000000200", "1000000260"),
     *("00:00:00", "6", "cpu=6,node=2", "a2,b1", "1000000100", "90", "60"),
 )
-JOB = (
-    *("org", "ann", "all", "normal", "10", "-5", "1000000100", "4", "Waits for a|b", "1:00"),
-    "1000000130",
-)
+OWN = ("all", "normal", "10", "-5", "1000000100", "4", "1:00", "1000000130")
 
 
 class Programs:
@@ -108,9 +106,15 @@ def emit(*fields: str) -> str:
     words = " ".join(map(shlex.quote, fields))
     return (
         'for word in "$@"; do case $word in --delimiter=*) d=${word#*=};;'
-        " *JobID:0*,*) d=${word#*:0}; d=${d%%,*};; esac; done;"
+        " *JobID:0*,*) d=${word##*:0};; esac; done;"
         f' for field in {words}; do printf \'%s%s\' "$field" "$d"; done; echo'
     )
+
+
+def waiting(number: int, label: str, *own: str, account: str = "org") -> str:
+    """The line of a task that waits, with Slurm's own fields of it."""
+    fields = (str(number), label, *(own or OWN))
+    return emit(OWN_SEPARATOR.join(fields), account, "ann", "Waits for a|b")
 
 
 # -- reading
@@ -227,19 +231,21 @@ def test_many_jobs_are_asked_for_in_several_commands(
 def test_each_call_asks_for_another_delimiter(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol()
     programs.install("sacct", "true")
-    programs.install("squeue", emit("33", "33", *JOB))
+    programs.install("squeue", waiting(33, "33"))
     programs.install("sprio", "true")
     for _ in range(2):
         assert list(slurm.records(1795245000, 1795246000)) == []
         assert len(slurm.pending().jobs) == 1
-    asked = re.findall(r"--delimiter=([\w-]+)|JobID:0([\w-]+)", "\n".join(programs.calls("s")))
+    asked = re.findall(
+        r"--delimiter=([\w-]+)|EligibleTime:0([\w-]+)", "\n".join(programs.calls("s"))
+    )
     assert len(asked) == 4
     assert len(set(asked)) == 4
 
 
 def test_waiting_jobs_get_their_site_factor(programs: Programs, slurm: CommandLineSlurm) -> None:
     programs.scontrol()
-    lines = (emit("33", "33_4", *JOB), emit("33", "33_5", *JOB), emit("36", "33_2", *JOB))
+    lines = (waiting(33, "33_4"), waiting(33, "33_5"), waiting(36, "33_2"))
     programs.install("squeue", "; ".join([*lines, say("torn")]))
     programs.install("sprio", say("33 -70 5 0.00023"))
     queue = slurm.pending()
@@ -256,7 +262,7 @@ def test_a_stepped_array_is_completed_from_its_folded_line(
     programs: Programs, slurm: CommandLineSlurm
 ) -> None:
     programs.scontrol()
-    tasks = "; ".join(emit("33", f"33_{number}", *JOB) for number in (1, 4, 7))
+    tasks = "; ".join(waiting(33, f"33_{number}") for number in (1, 4, 7))
     folded = emit("33", "33_[1-10:3%2]")
     programs.install("squeue", f'case "$*" in *--array*) {tasks};; *) {folded};; esac')
     programs.install("sprio", "true")
@@ -269,14 +275,14 @@ def test_all_is_read_again_when_a_known_record_is_listed_twice(
     programs: Programs, slurm: CommandLineSlurm, other: str
 ) -> None:
     programs.scontrol()
-    lines = [emit("33", "33", *JOB), emit("34", "34", *JOB)]
+    lines = [waiting(33, "33"), waiting(34, "34")]
     programs.install("squeue", "; ".join(lines))
     programs.install("sprio", "true")
     assert len(slurm.pending().jobs) == 2
-    programs.install("squeue", "; ".join([*lines, emit("33", "33", other, *JOB[1:])]))
+    programs.install("squeue", "; ".join([*lines, waiting(33, "33", account=other)]))
     queue = slurm.pending()
     assert [job.label for job in queue.jobs] == ["34"]
-    assert [line.text.split("\x1f")[2] for line in queue.malformed] == ["org", other]
+    assert [line.text.split("\x1f")[1] for line in queue.malformed] == ["org", other]
     programs.install("squeue", "; ".join(lines))
     assert len(slurm.pending().jobs) == 2
 

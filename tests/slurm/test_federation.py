@@ -11,7 +11,7 @@ from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.port import Connection
 from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
-from tests.slurm.test_command_line import Programs, emit, say
+from tests.slurm.test_command_line import Programs, say, waiting
 
 C1 = """\
 67108865|67108865|alpha|1795397698|1795397698|1795397718|20|00:00:00|COMPLETED|2|billing=2,cpu=2,node=1|a1
@@ -80,9 +80,9 @@ def test_a_waiting_job_counts_at_its_origin(
     programs.scontrol()
     programs.install("sprio", ":")
     t = "1795397703"
-    common = ("org", "ann", "all", "normal", "10", "0", t, "2", "Priority", "1:00", t)
+    own = ("all", "normal", "10", "0", t, "2", "1:00", t)
     listed = "; ".join(
-        emit(str(job), str(job), *common).rpartition(";")[0] + "; echo" for job in WAITING[cluster]
+        waiting(job, str(job), *own).rpartition(";")[0] + "; echo" for job in WAITING[cluster]
     )
     siblings = "\n".join(f"{job}  {names}" for job, names in WAITING[cluster].items())
     programs.install(
@@ -101,8 +101,7 @@ def test_without_a_federation_nobody_asks_for_siblings(tmp_path: Path) -> None:
     programs.scontrol()
     programs.install("sprio", ":")
     t = "1795397703"
-    row = ("8", "8", "org", "ann", "all", "normal", "10", "0", t, "2", "Priority", "1:00", t)
-    programs.install("squeue", emit(*row))
+    programs.install("squeue", waiting(8, "8", "all", "normal", "10", "0", t, "2", "1:00", t))
     slurm = CommandLineSlurm(Connection(bin_directory=tmp_path, timeout_seconds=20))
     assert [job.job_id for job in slurm.pending().jobs] == [8]
     assert len(programs.calls("squeue")) == 1

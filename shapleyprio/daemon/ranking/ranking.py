@@ -98,7 +98,7 @@ class Ranker:
         points = self._points(ranking, layout)
         standings = standing_rows(
             cycle,
-            opened.ledger.standings(observation.t, names),
+            situation,
             ranking,
             points,
             observation,

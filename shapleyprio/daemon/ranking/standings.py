@@ -6,25 +6,25 @@ from collections.abc import Iterable, Mapping
 
 from shapleyprio.common.wording import signed_duration
 from shapleyprio.daemon.ranking.observation import Observation
-from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.situation import Situation
 from shapleyprio.store import StandingRow
 
 
 def standing_rows(
     cycle: int,
-    standings: Mapping[str, Standing],
+    situation: Situation,
     ranking: Ranking,
     points: Mapping[str, int],
     observation: Observation,
     all_parts: int,
     parents: Mapping[str, str],
 ) -> list[StandingRow]:
-    """Returns one row for each organization, in the order of the standings.
+    """Returns one row for each organization, in the order of the configuration.
 
     Args:
         cycle: its number.
-        standings: organization -> what it gave and got.
+        situation: what each organization gave and got.
         ranking: of the same organizations.
         points: organization -> priority points.
         observation: the cluster.
@@ -36,21 +36,21 @@ def standing_rows(
     return [
         StandingRow(
             cycle=cycle,
-            organization=name,
-            t=observation.t,
-            contribution=ranking.contributions[name],
-            utility=standing.utility,
-            score=scores[name],
-            priority=points[name],
-            pending=waiting.get(name, 0),
-            running=observation.running.get(name, 0),
-            processors=owned.get(name, 0),
-            parts=standing.parts,
-            reason=ranking.reasons[name],
+            organization=item.name,
+            t=situation.t,
+            contribution=ranking.contributions[item.name],
+            utility=item.utility,
+            score=scores[item.name],
+            priority=points[item.name],
+            pending=waiting.get(item.name, 0),
+            running=observation.running.get(item.name, 0),
+            processors=owned.get(item.name, 0),
+            parts=item.got.rate,
+            reason=ranking.reasons[item.name],
             all_parts=all_parts,
-            parent=parents.get(name),
+            parent=parents.get(item.name),
         )
-        for name, standing in standings.items()
+        for item in situation.organizations
     ]
 
 

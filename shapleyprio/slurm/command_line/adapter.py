@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -41,13 +41,13 @@ from shapleyprio.slurm.text.squeue import (
     ARRAY_FIELDS,
     DEPENDENT_FIELDS,
     STARTED_FIELDS,
-    TASK_FIELDS,
     KnownRecord,
     ListedAgainError,
     WaitingRecords,
     dependent_line,
     format_of,
     started_line,
+    task_format,
 )
 from shapleyprio.slurm.text.values import new_delimiter
 
@@ -194,7 +194,8 @@ class CommandLineSlurm:
             records = self._records_that_wait()
         if records.has_arrays():
             delimiter = new_delimiter()
-            records.complete(self._waiting(None, ARRAY_FIELDS, delimiter), delimiter)
+            which = (*WAITING, "-O", format_of(ARRAY_FIELDS, delimiter))
+            records.complete(self._commands.texts("squeue", *which), delimiter)
         factors, malformed = factors_in(self._commands.texts("sprio", *SPRIO))
         queue = records.queue(factors)
         self._known_waiting = records.known
@@ -256,12 +257,9 @@ class CommandLineSlurm:
 
     def _records_that_wait(self) -> WaitingRecords:
         delimiter = new_delimiter()
-        listed = self._waiting("--array", TASK_FIELDS, delimiter)
+        which = (*WAITING, "--array", "-O", task_format(delimiter))
+        listed = self._commands.texts("squeue", *which)
         return WaitingRecords(listed, delimiter, self._known_waiting)
-
-    def _waiting(self, option: str | None, fields: Iterable[str], delimiter: str) -> Iterator[str]:
-        options = (*WAITING, option) if option else WAITING
-        return self._commands.texts("squeue", *options, "-O", format_of(fields, delimiter))
 
     def _listing(self, delimiter: str, *options: str) -> tuple[str, ...]:
         return "sacct", *self._sacct, f"--delimiter={delimiter}", *options

@@ -44,12 +44,19 @@ from shapleyprio.slurm.text.values import (
     whole,
 )
 
-TASK_FIELDS = (
-    *("JobID", "JobArrayID", "Account", "UserName", "Partition", "QOS", "PriorityLong", "Nice"),
-    *("SubmitTime", "NumCPUs", "Reason", "TimeLimit", "EligibleTime"),
+OWN_FIELDS = (
+    *("JobID", "JobArrayID", "Partition", "QOS", "PriorityLong", "Nice", "SubmitTime", "NumCPUs"),
+    *("TimeLimit", "EligibleTime"),
 )
-"""Fields that ``squeue --array`` prints: the record's number, the name, and what all tasks of a
-record have in common."""
+"""Fields that ``squeue --array`` prints, in Slurm's own words: the record's number, the name, and
+what all tasks of a record have in common."""
+
+TEXT_FIELDS = ("Account", "UserName", "Reason")
+"""Fields that it prints after these, likewise in common: they may be any text."""
+
+OWN_SEPARATOR = "|"
+"""Stands between the former, so that there is less to read and replace. A delimiter that nobody can
+know stands after the last of them and after each of the latter: no text breaks up into a line."""
 
 ARRAY_FIELDS = ("ArrayJobID", "JobArrayID")
 """Fields that squeue prints without it: the array's number and the name of all its tasks."""
@@ -81,14 +88,20 @@ def format_of(fields: Iterable[str], delimiter: str) -> str:
     return ",".join(f"{field}:0{delimiter}" for field in fields)
 
 
+def task_format(delimiter: str) -> str:
+    """Returns the format in which squeue is to print the lines of `WaitingRecords`."""
+    *own, last = OWN_FIELDS
+    return f"{format_of(own, OWN_SEPARATOR)},{format_of((last, *TEXT_FIELDS), delimiter)}"
+
+
 class WaitingRecords:
     """The records of pending jobs.
 
     A record that is listed twice, or in two ways, is not believed: its lines are malformed.
 
     Args:
-        texts: of ``squeue -h --array`` in the format of `TASK_FIELDS`, each some whole lines.
-        delimiter: the text after each field.
+        texts: of ``squeue -h --array`` in the `task_format`, each some whole lines.
+        delimiter: the text in it.
         before: what was `known` of an earlier answer, so that it need not be read again; it is
             added to.
 
@@ -128,13 +141,17 @@ class WaitingRecords:
 
     def _read(self, line: str, between: str) -> None:
         # what a text with a line end in it has torn must not spoil a record that it names
-        if line.count(between) != len(TASK_FIELDS) or not line.endswith(between):
+        own, *texts = line.split(between)
+        is_whole = len(texts) == 1 + len(TEXT_FIELDS) and not texts[-1]
+        if not is_whole or own.count(OWN_SEPARATOR) != len(OWN_FIELDS) - 1:
             if len(self._torn) < MOST_ASIDE:
-                self._torn.append(_torn(line, between, TASK_FIELDS))
+                self._torn.append(
+                    malformed_line("squeue", line, between, "other fields than asked for")
+                )
             else:
                 self._more_torn += 1
             return
-        number, label, same = line.split(between, 2)
+        number, label, same = line.split(OWN_SEPARATOR, 2)
         known = self._records.get(number)
         if known is None:
             self._records[number] = self._unread[number] = _Record(number, label, same, between)
@@ -284,7 +301,7 @@ class _Record:
         base: the number of its array, or its own.
         tasks: of the array; empty if it is none.
         at_once: how many of them may run at the same time; None for all.
-        between: the text after each field.
+        between: the delimiter.
     """
 
     __slots__ = ("_label", "_same", "_strange", "at_once", "base", "between", "number", "tasks")
@@ -298,10 +315,10 @@ class _Record:
         self._strange: tuple[tuple[str, str], ...] = ()
 
     def only_line(self) -> str | None:
-        """Returns the line of a record that has no other, with `SEPARATOR` after each field."""
+        """Returns the line of a record that has no other, with `SEPARATOR` for the delimiter."""
         if self._strange or len(self.tasks) > 1 or self.between != SEPARATOR:
             return None
-        return SEPARATOR.join((self.number, self._label, self._same))
+        return OWN_SEPARATOR.join((self.number, self._label, self._same))
 
     def add(self, label: str, same: str) -> None:
         base, _, task = label.partition("_")
@@ -334,8 +351,8 @@ class _Record:
         label = self._label
         if len(self.tasks) > 1:
             label = f"{self.base}_[{task_list(sorted(self.tasks))}]"
-        account, user, partition, qos, *others, _ = self._same.split(self.between)
-        priority, nice, submit, cpus, reason, limit, eligible = others
+        own, account, user, reason, _ = self._same.split(self.between)
+        partition, qos, priority, nice, submit, cpus, limit, eligible = own.split(OWN_SEPARATOR)
         job_id = whole("job id", self.number, 1, LARGEST_ID)
         target = target_of(label)  # from here on the label is known to be one
         shown = factors.get(job_id, NOT_SHOWN)
@@ -367,7 +384,7 @@ class _Record:
     def lines(self) -> Iterator[str]:
         """Yields some of the record's lines as they came: the first, and those that do not fit."""
         for label, same in ((self._label, self._same), *self._strange):
-            yield self.between.join((self.number, label, same))
+            yield OWN_SEPARATOR.join((self.number, label, same))
 
 
 def _tasks_of(label: str) -> list[int]:
@@ -383,8 +400,3 @@ def _priority(text: str) -> int:
 @lru_cache(maxsize=4096)
 def _limit(text: str) -> int | None:
     return if_readable(duration, "time limit", text)
-
-
-def _torn(line: str, delimiter: str, fields: tuple[str, ...]) -> Malformed:
-    found = line.count(delimiter)
-    return malformed_line("squeue", line, delimiter, f"{found} fields instead of {len(fields)}")

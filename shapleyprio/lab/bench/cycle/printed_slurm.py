@@ -15,7 +15,7 @@ from random import Random
 
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.slurm.text.accounting import FIELDS
-from shapleyprio.slurm.text.squeue import TASK_FIELDS
+from shapleyprio.slurm.text.squeue import OWN_FIELDS, OWN_SEPARATOR, TEXT_FIELDS
 from shapleyprio.slurm.text.values import SEPARATOR
 
 CLUSTER = "bench"
@@ -199,7 +199,9 @@ class PrintedCluster:
             "TimeLimit": "1-00:00:00",
             "EligibleTime": job.submit,
         }
-        return "".join(f"{values[field]}{SEPARATOR}" for field in TASK_FIELDS) + "\n"
+        own = OWN_SEPARATOR.join(str(values[field]) for field in OWN_FIELDS)
+        texts = "".join(f"{values[field]}{SEPARATOR}" for field in TEXT_FIELDS)
+        return f"{own}{SEPARATOR}{texts}\n"
 
     def _record_line(self, job: _Job) -> str:
         started, tres = job.start is not None, f"billing={job.processors},cpu={job.processors}"
