@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
 from shapleyprio.replay.workloads.choices import Backfill, Wide
-from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.log import UNKNOWN, Labels, RecordedProcessors
 from shapleyprio.replay.workloads.workload import Window, Workload
 
 UP_TO_FOUR = st.integers(1, 4)
@@ -136,3 +136,21 @@ def _job(
 ) -> Job:
     limit = UNKNOWN if margin is None else processing_time + margin - 1
     return Job(organization, release, processing_time, processors, limit)
+
+
+@st.composite
+def placed(draw: st.DrawFn, drawn: st.SearchStrategy[Workload]) -> Workload:
+    """Workloads whose jobs really got processors of owners, known or not, some of one twice."""
+    workload = draw(drawn)
+    owners = st.integers(UNKNOWN, len(workload.organizations) - 1)
+    parts = st.lists(st.tuples(owners, st.integers(1, 3)), max_size=3)
+    of_jobs = [draw(parts) for _ in workload.job]
+    flat = [part for of_job in of_jobs for part in of_job]
+    really_got = RecordedProcessors(
+        first=np.cumsum([0, *map(len, of_jobs)], dtype=np.int64),
+        owners=Labels(
+            np.array([owner for owner, _ in flat], dtype=np.int32), workload.organizations
+        ),
+        processors=np.array([count for _, count in flat], dtype=np.int64),
+    )
+    return replace(workload, placed=really_got, placement="recorded")

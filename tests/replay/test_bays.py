@@ -20,7 +20,7 @@ from shapleyprio.replay.workloads.workload import Workload, jobs_of
 from tests.replay import literal
 from tests.replay.certificate import KEYS, processors_started
 from tests.replay.literal_bays import ConfinedSchedule
-from tests.replay.strategies import Job, workload_of_jobs, workloads
+from tests.replay.strategies import Job, placed, workload_of_jobs, workloads
 from tests.replay.test_policies import BACKFILLS
 
 EXPANDED = workloads(organizations=st.integers(2, 3), lengths=st.integers(10, 40), jobs=16)
@@ -115,6 +115,15 @@ def one_bay(workload: Workload) -> Bays:
 @given(workload=CONFINED)
 def test_ref_is_the_literal_one(workload: Workload) -> None:
     assert_is_ref(workload)
+
+
+@settings(max_examples=40)
+@given(workload=placed(CONFINED))
+def test_jobs_start_alike_whosever_processors_they_really_got(workload: Workload) -> None:
+    schedule = run_policy(workload, "ref")
+    elsewhere = run_policy(replace(workload, placement="least-loaded"), "ref")
+    assert processors_started(schedule) == processors_started(elsewhere)
+    assert (schedule.copies > 0).all()
 
 
 @pytest.mark.parametrize("policy", sorted(KEYS))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,10 +17,10 @@ from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.dealing import deal
-from shapleyprio.replay.workloads.log import UNKNOWN, Labels, RecordedProcessors
+from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload, workload_of
 from tests.replay.certificate import certify
-from tests.replay.strategies import Job, workload_of_jobs, workloads
+from tests.replay.strategies import Job, placed, workload_of_jobs, workloads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,41 +80,23 @@ def given_to(schedule: Schedule) -> list[Counter[int]]:
 
 def parts_by_job(workload: Workload) -> dict[int, list[int]]:
     """Job -> the owners of the processors that it really got, one for each of them."""
-    placed = workload.placed
-    if placed is None or workload.placement != "recorded":
+    got = workload.placed
+    if got is None or workload.placement != "recorded":
         return {}
     return {
         job: [
             owner
-            for part in range(placed.first[job], placed.first[job + 1])
-            for owner in [int(placed.owners.codes[part])] * int(placed.processors[part])
+            for part in range(got.first[job], got.first[job + 1])
+            for owner in [int(got.owners.codes[part])] * int(got.processors[part])
             if owner != UNKNOWN
         ]
         for job in range(len(workload.job))
     }
 
 
-@st.composite
-def placed_workloads(draw: st.DrawFn) -> Workload:
-    """Workloads whose jobs really got processors of some owners, known and unknown."""
-    workload = draw(BUSY | RIGID)
-    owners = st.integers(UNKNOWN, len(workload.organizations) - 1)
-    parts = st.lists(st.tuples(owners, st.integers(1, 3)), max_size=3, unique_by=lambda p: p[0])
-    of_jobs = [draw(parts) for _ in workload.job]
-    flat = [part for of_job in of_jobs for part in of_job]
-    placed = RecordedProcessors(
-        first=np.cumsum([0, *map(len, of_jobs)], dtype=np.int64),
-        owners=Labels(
-            np.array([owner for owner, _ in flat], dtype=np.int32), workload.organizations
-        ),
-        processors=np.array([count for _, count in flat], dtype=np.int64),
-    )
-    return replace(workload, placed=placed, placement="recorded")
-
-
 @pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare", "fcfs"])
 @settings(max_examples=30)
-@given(workload=placed_workloads())
+@given(workload=placed(BUSY | RIGID))
 def test_a_job_gets_what_it_really_got_as_far_as_that_is_free(
     policy: str, workload: Workload
 ) -> None:
@@ -124,7 +105,7 @@ def test_a_job_gets_what_it_really_got_as_far_as_that_is_free(
 
 
 @settings(max_examples=50)
-@given(workload=placed_workloads())
+@given(workload=placed(BUSY | RIGID))
 def test_directcontr_counts_the_owners_that_were_chosen(workload: Workload) -> None:
     certify(workload, run_policy(workload, "directcontr"))
 

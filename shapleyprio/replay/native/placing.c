@@ -22,6 +22,15 @@ static void give_random(const Record *record, const int64_t *free_of, int64_t *g
     }
 }
 
+/* Counts how many processors the job really got of the owner of a part, up to this part. */
+static int64_t got_until(const Record *record, int64_t job, int64_t last) {
+    int64_t got = 0;
+    for (int64_t part = record->first_part.at[job]; part <= last; part++)
+        if (record->part_owner.at[part] == record->part_owner.at[last])
+            got += record->part_processors.at[part];
+    return got;
+}
+
 /* Takes what is free of the processors that the job really got; returns how many these are. */
 static int64_t give_recorded(const Record *record, const int64_t *free_of, int64_t *given,
                              int64_t job, int64_t wanted) {
@@ -30,10 +39,11 @@ static int64_t give_recorded(const Record *record, const int64_t *free_of, int64
         int64_t owner = record->part_owner.at[part];
         if (owner < 0)
             continue;
-        int64_t had = record->part_processors.at[part] - record->given.at[owner];
-        int64_t count = least(least(had, free_of[owner]), wanted - taken);
-        given[owner] += count;
-        taken += count;
+        int64_t in_other_bays = given == record->given.at ? 0 : record->given.at[owner];
+        int64_t had = got_until(record, job, part) - in_other_bays - given[owner];
+        int64_t count = least(least(had, free_of[owner] - given[owner]), wanted - taken);
+        given[owner] += most(count, 0); /* it may have more in other bays than it really got */
+        taken += most(count, 0);
     }
     return taken;
 }
