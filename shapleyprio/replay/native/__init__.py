@@ -165,9 +165,13 @@ def _pack(annotation: Any, value: Any, words: list[int]) -> None:
 @cache
 def _library() -> ctypes.CDLL:
     try:
-        return ctypes.CDLL(str(LIBRARY))
+        library = ctypes.CDLL(str(LIBRARY))
+        made = LIBRARY.stat().st_mtime
     except OSError as error:
         raise ReplayError(
             f"{LIBRARY} cannot be loaded ({error}); reinstall shapleyprio, or make it by "
             "hatch_build.py in a checkout"
         ) from None
+    if any(source.stat().st_mtime > made for source in LIBRARY.parent.glob("*.[ch]")):
+        raise ReplayError(f"{LIBRARY} is older than its sources; run `python hatch_build.py`")
+    return library

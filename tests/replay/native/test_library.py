@@ -47,19 +47,25 @@ def test_too_few_arguments_are_refused() -> None:
         _holds(Fields(np.zeros(1, np.uint8), BEGIN, END), 1)  # type: ignore[call-arg]
 
 
-def test_a_library_that_is_missing_is_one_line_of_its_own() -> None:
+def complaint_about(library: Path) -> str:
+    """The one line that a replay with that library prints."""
     program = (
         "from pathlib import Path; from shapleyprio.replay import native;"
         "from shapleyprio.cli import main;"
-        "native.LIBRARY = Path('/nonexistent/library.so');"
+        f"native.LIBRARY = Path({str(library)!r});"
         "main(['replay', '/proc/self/status', '--format', 'swf', '--deal-users', '2'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("shapleyprio: /nonexistent/library.so cannot be loaded (")
-    assert len(done.stderr.splitlines()) == 1
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def test_a_library_that_is_missing_is_one_line_of_its_own() -> None:
+    complaint = complaint_about(Path("/nonexistent/library.so"))
+    assert complaint.startswith("shapleyprio: /nonexistent/library.so cannot be loaded (")
 
 
 @pytest.fixture
@@ -83,6 +89,15 @@ def build(checkout: Path, **environment: str) -> subprocess.CompletedProcess[str
         check=False,
         capture_output=True,
         text=True,
+    )
+
+
+def test_a_library_that_is_older_than_its_sources_is_one_line_of_its_own(checkout: Path) -> None:
+    library = checkout / NATIVE / "library.so"
+    later = library.stat().st_mtime + 1
+    os.utime(library.with_name("state.h"), (later, later))
+    assert complaint_about(library) == (
+        f"shapleyprio: {library} is older than its sources; run `python hatch_build.py`"
     )
 
 
