@@ -16,7 +16,7 @@ from shapleyprio.daemon.accounting.accepted_clock import accept_clock
 from shapleyprio.daemon.ledgers import cluster_of, segment_meant
 from shapleyprio.daemon.pushing.cut_off import journal_of
 from shapleyprio.daemon.pushing.lease import Lease
-from shapleyprio.store import Store
+from shapleyprio.store import HEAD, Store
 
 
 @click.group(cls=GroupOfCommands)
@@ -32,9 +32,9 @@ def upgrade(config_path: Path) -> None:
     Stop the daemon first and keep a copy of the database.
     """
     with Store.open(load(config_path).store.url, any_revision=True) as store:
-        before = store.revision().current
+        before = store.revision()
         store.upgrade()
-        after = store.revision().current
+        after = store.revision()
     if before == after:
         click.echo(f"the store is at revision {after} already")
     else:
@@ -77,14 +77,14 @@ def status(config_path: Path, *, json_file: Path | None) -> None:
     """Show the store's revision, clusters and table sizes."""
     with Store.open(load(config_path).store.url, any_revision=True) as store:
         revision = store.revision()
-        is_current = revision.current == revision.head
+        is_current = revision == HEAD
         clusters = store.clusters() if is_current else None
         sizes = dict(store.sizes()) if is_current else None
-    found = {"revision": revision.current, "head": revision.head}
+    found = {"revision": revision, "head": HEAD}
     if not write_json(json_file, {**found, "clusters": clusters, "rows": sizes}):
         return
     advice = "" if is_current else " (run `shapleyprio db upgrade`)"
-    click.echo(f"revision {revision.current or 'none'}, this release has {revision.head}{advice}")
+    click.echo(f"revision {revision or 'none'}, this release has {HEAD}{advice}")
     if clusters is None or sizes is None:  # it may hold some, which this release cannot read
         return
     click.echo(f"clusters: {', '.join(clusters) or 'none'}")

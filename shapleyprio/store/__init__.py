@@ -1,5 +1,6 @@
 """The store: exact, transactional, shared by several clusters, in SQLite or a SQL server."""
 
+from shapleyprio.store.cluster_store import ClusterStore, Transaction, View
 from shapleyprio.store.errors import (
     StoreBusyError,
     StoreConflictError,
@@ -9,6 +10,7 @@ from shapleyprio.store.errors import (
     StoreUnreachableError,
 )
 from shapleyprio.store.journal import Journal
+from shapleyprio.store.migrations import HEAD
 from shapleyprio.store.repositories.estimates import EstimatesView
 from shapleyprio.store.repositories.history import HistoryView
 from shapleyprio.store.repositories.leases import Leases
@@ -16,47 +18,53 @@ from shapleyprio.store.repositories.observed import Observations
 from shapleyprio.store.repositories.pools import PoolsView
 from shapleyprio.store.repositories.pushes import PushesView
 from shapleyprio.store.repositories.runs import Runs, RunsView
-from shapleyprio.store.rows import (
-    GUARANTEE,
-    LATER,
-    AcceptedClockRow,
+from shapleyprio.store.rows.accounting import (
     AccountRow,
     AllocatedRun,
     CapacityRow,
-    ConfigurationRow,
     CorrectionRow,
-    CycleRow,
-    DriftRow,
-    EstimateRow,
-    ExceptionRow,
-    ForecastRow,
-    Interruption,
     KeptBack,
-    LeaseRow,
-    ManagedValue,
-    NewPush,
     NodeRow,
-    PauseRow,
     PendingJobs,
-    PublishedPoints,
-    Push,
-    PushState,
     QuarantinedLine,
-    Revision,
-    StandingRow,
-    SteeringRow,
-    ToldForecast,
     UserAfterEnd,
     Wait,
-    WaitingWork,
     Watermark,
     WorkAfterEnd,
 )
+from shapleyprio.store.rows.cycles import (
+    GUARANTEE,
+    AcceptedClockRow,
+    ConfigurationRow,
+    CycleRow,
+    ExceptionRow,
+    Interruption,
+    PauseRow,
+    StandingRow,
+    SteeringRow,
+)
+from shapleyprio.store.rows.estimates import (
+    LATER,
+    DriftRow,
+    EstimateRow,
+    ForecastRow,
+    ToldForecast,
+    WaitingWork,
+)
+from shapleyprio.store.rows.pushes import (
+    LeaseRow,
+    ManagedValue,
+    NewPush,
+    PublishedPoints,
+    Push,
+    PushState,
+)
 from shapleyprio.store.scope import batches
-from shapleyprio.store.store import ClusterStore, Store, Transaction, View
+from shapleyprio.store.store import Store
 
 __all__ = [
     "GUARANTEE",
+    "HEAD",
     "LATER",
     "AcceptedClockRow",
     "AccountRow",
@@ -89,7 +97,6 @@ __all__ = [
     "PushState",
     "PushesView",
     "QuarantinedLine",
-    "Revision",
     "Runs",
     "RunsView",
     "StandingRow",

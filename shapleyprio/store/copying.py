@@ -15,7 +15,8 @@ from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.store import migrations, tables
 from shapleyprio.store.engine import make_engine
 from shapleyprio.store.errors import store_errors
-from shapleyprio.store.rows import PushState
+from shapleyprio.store.rows.pushes import PushState
+from shapleyprio.store.schema import metadata
 from shapleyprio.store.scope import ROWS_AT_ONCE
 
 PAGES_AT_ONCE = 4096
@@ -63,7 +64,7 @@ def _rows(
     """
     cluster = cluster_behind(next(iter(ledgers)))
     wanted = [dict(_wanted(cluster)), *(dict(_wanted_of(ledger)) for ledger in ledgers)]
-    for table in tables.metadata.sorted_tables:
+    for table in metadata.sorted_tables:
         for conditions in (each[table] for each in wanted if table in each):
             rows = source.execution_options(yield_per=ROWS_AT_ONCE).execute(
                 select(*(type_coerce(column, NullType()) for column in table.c)).where(*conditions)

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Self
 
 from shapleyprio.store.errors import StoreUnreachableError, store_errors
-from shapleyprio.store.rows import NewPush
+from shapleyprio.store.rows.pushes import NewPush
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS holder (name TEXT PRIMARY KEY)",

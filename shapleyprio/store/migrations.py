@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, column, exists, func, inspect,
 from sqlalchemy.exc import SQLAlchemyError
 
 from shapleyprio.common.shipped import find
-from shapleyprio.store.tables import metadata
+from shapleyprio.store.schema import metadata
 
 REVISIONS = ("0001",)
 """Those of the migrations, the oldest first. A store of another one is not ours to read."""

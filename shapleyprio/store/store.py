@@ -1,30 +1,19 @@
-"""The store: transactions on one cluster's rows, in a SQL database of any make."""
+"""The store: a SQL database of any make, opened, checked and upgraded."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from threading import RLock
-from typing import Protocol, Self, TypeVar
+from typing import Self
 
-import structlog
 from sqlalchemy import Connection, Engine, func, inspect, select
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_after_delay,
-    wait_random,
-)
 
 from shapleyprio.common.databases import secrets_of
 from shapleyprio.fairness.pool import cluster_behind
-from shapleyprio.store import copying, migrations, tables
+from shapleyprio.store import migrations, tables
+from shapleyprio.store.cluster_store import ClusterStore
 from shapleyprio.store.engine import (
-    BUSY_SECONDS,
     check_place,
     connected,
     file_of,
@@ -35,231 +24,11 @@ from shapleyprio.store.engine import (
 )
 from shapleyprio.store.errors import (
     StoreBusyError,
-    StoreConflictError,
     StoreHalfMadeError,
     StoreSchemaError,
     store_errors,
 )
-from shapleyprio.store.repositories.estimates import Estimates, EstimatesView
-from shapleyprio.store.repositories.forecasts import Forecasts, ForecastsView
-from shapleyprio.store.repositories.history import History, HistoryView
-from shapleyprio.store.repositories.leases import Leases, LeasesView
-from shapleyprio.store.repositories.ledgers import Ledgers, LedgersView
-from shapleyprio.store.repositories.observed import Observations, ObservationsView
-from shapleyprio.store.repositories.orders import AdminOrders, AdminOrdersView
-from shapleyprio.store.repositories.pools import Pools, PoolsView
-from shapleyprio.store.repositories.pushes import Pushes, PushesView
-from shapleyprio.store.repositories.runs import Runs, RunsView
-from shapleyprio.store.rows import Revision
-
-MOST_TRIES = 5
-"""So often a transaction is begun that the database undoes for the sake of others."""
-
-TRIES_SECONDS = 2 * BUSY_SECONDS
-"""It is not restarted when it was first begun so many seconds ago."""
-
-LONGEST_PAUSE_SECONDS = 0.2
-"""Chance lets clusters that were in each other's way wait for up to so long."""
-
-Result = TypeVar("Result")
-
-log = structlog.get_logger(__name__)
-
-
-class View:
-    """One cluster's rows as they were at one moment, to read.
-
-    Attributes:
-        cluster: name of the ledger, which is the cluster's unless it is split.
-        ledger: entries, watermark, corrections, who holds what.
-        runs: what ran, with its allocations.
-        observed: what cycles observed of the cluster.
-        pools: the cluster's stay in one, and what all clusters of one have found.
-        estimates: of contributions.
-        forecasts: of when jobs will start.
-        pushes: writes into Slurm, and what stood there before.
-        orders: what admins ordered.
-        history: of cycles and of what steered.
-        lease: of the process that steers.
-    """
-
-    def __init__(self, connection: Connection, cluster: str) -> None:
-        self.cluster = cluster
-        self.ledger = LedgersView(connection, cluster)
-        self.runs = RunsView(connection, cluster)
-        self.observed = ObservationsView(connection, cluster)
-        self.pools = PoolsView(connection, cluster)
-        self.estimates = EstimatesView(connection, cluster)
-        self.forecasts = ForecastsView(connection, cluster)
-        self.pushes = PushesView(connection, cluster)
-        self.orders = AdminOrdersView(connection, cluster)
-        self.history = HistoryView(connection, cluster)
-        self.lease = LeasesView(connection, cluster)
-
-
-class Transaction(View):
-    """One cluster's rows, to read and to change: all changes are committed together or none."""
-
-    def __init__(self, connection: Connection, cluster: str) -> None:
-        super().__init__(connection, cluster)
-        self.ledger: Ledgers = Ledgers(connection, cluster)
-        self.runs: Runs = Runs(connection, cluster)
-        self.observed: Observations = Observations(connection, cluster)
-        self.pools: Pools = Pools(connection, cluster)
-        self.estimates: Estimates = Estimates(connection, cluster)
-        self.forecasts: Forecasts = Forecasts(connection, cluster)
-        self.pushes: Pushes = Pushes(connection, cluster)
-        self.orders: AdminOrders = AdminOrders(connection, cluster)
-        self.history: History = History(connection, cluster)
-        self.lease: Leases = Leases(connection, cluster)
-
-    def prune_history(self, before: int, *, pushes_before: int) -> int:
-        """Deletes what is older, `PRUNED_AT_ONCE` of each kind; returns how many rows.
-
-        The newest cycle of each outcome stays, and so do pushes still planned. What must be
-        known to roll back is in the managed values, which stay.
-
-        Args:
-            before: second, for all but pushes.
-            pushes_before: second, for pushes.
-        """
-        return (
-            self.history.prune(before)
-            + self.orders.prune(before)
-            + self.estimates.prune(before)
-            + self.forecasts.prune(before)
-            + self.pushes.prune(pushes_before)
-            + self.observed.prune_quarantined(before)
-            + self.runs.prune_work_after_end(before)
-        )
-
-
-class _Begin(Protocol):
-    def __call__(self, *, reading: bool = False) -> AbstractContextManager[Connection]: ...
-
-
-class Fence(Protocol):
-    """Keeps a process from writing that may not, or may not any more."""
-
-    def begin(self, lease: Leases) -> Callable[[], None]:
-        """Checks within a transaction, before all else, that its process may write.
-
-        Returns:
-            what to call once the transaction is committed.
-        """
-
-    def check(self) -> float:
-        """Checks the same for what is about to be written somewhere else than into the store.
-
-        Returns:
-            for how many seconds no other process will be let through.
-        """
-
-
-class ClusterStore:
-    """One cluster's rows in a store, as `Store.cluster` binds them. Threads may share it.
-
-    Attributes:
-        cluster: its name; of a cluster that pools split, that of one of its ledgers.
-        conflicts: how often `transact` has retried a transaction.
-    """
-
-    def __init__(
-        self, begin: _Begin, store_name: str, cluster: str, fence: Fence | None = None
-    ) -> None:
-        self._begin = begin
-        self._store_name = store_name
-        self._fence = fence
-        self.cluster = cluster
-        self.conflicts = 0
-
-    def fenced(self, fence: Fence) -> ClusterStore:
-        """Returns the same rows, with a fence before each transaction."""
-        return ClusterStore(self._begin, self._store_name, self.cluster, fence)
-
-    def ledger(self, name: str) -> ClusterStore:
-        """Returns the rows of one of the cluster's ledgers, behind the same fence."""
-        return ClusterStore(self._begin, self._store_name, name, self._fence)
-
-    def check(self) -> float:
-        """Returns for how many seconds only we may write for the cluster, here or in Slurm.
-
-        It raises what the fence raises if we may not.
-        """
-        return math.inf if self._fence is None else self._fence.check()
-
-    def transact(self, work: Callable[[Transaction], Result]) -> Result:
-        """Does work in a transaction, again while the database undoes it for the sake of others.
-
-        Args:
-            work: reads and changes the rows. What else it changes it must be able to change twice.
-
-        Returns:
-            what the work returns, once that is committed.
-
-        Raises:
-            StoreConflictError: others were in the way every time.
-            StoreError: as the class says; so what the fence and the work raise.
-        """
-
-        def once() -> Result:
-            with self.transaction() as transaction:
-                return work(transaction)
-
-        def count(state: RetryCallState) -> None:
-            self.conflicts += 1
-            why = state.outcome and state.outcome.exception()
-            log.info("a transaction is retried", cluster=self.cluster, why=str(why))
-
-        retrying = Retrying(
-            retry=retry_if_exception_type(StoreConflictError),
-            stop=stop_after_attempt(MOST_TRIES) | stop_after_delay(TRIES_SECONDS),
-            wait=wait_random(0, LONGEST_PAUSE_SECONDS),
-            before_sleep=count,
-            reraise=True,
-        )
-        return retrying(once)
-
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Reads and changes the rows; commits at the end, undoes all on an exception.
-
-        Writers wait for each other at the start, at most 5 s; `transact` does more for them.
-        Database errors turn into StoreErrors at the end, so catch them around the ``with``. What
-        the fence raises passes.
-        """
-        committed: Callable[[], None] | None = None
-        with self._begin() as connection:
-            transaction = Transaction(connection, self.cluster)
-            if self._fence is not None:
-                committed = self._fence.begin(transaction.lease)
-            yield transaction
-        if committed is not None:
-            committed()
-
-    @contextmanager
-    def reading(self) -> Iterator[View]:
-        """Reads the rows as they are at one moment, without waiting for a writer."""
-        with self._begin(reading=True) as connection:
-            yield View(connection, self.cluster)
-
-    def copy(self, file: Path, ledgers: Collection[str]) -> None:
-        """Makes a SQLite store of what steering the cluster goes on from; no one waits for it.
-
-        A SQLite store is copied as a whole but for leases. Of a server's are copied the cluster's
-        ledger, its managed values and open pushes, and of its history the newest cycle and
-        standings.
-
-        Args:
-            file: to be made.
-            ledgers: names of those of the cluster that are wanted.
-
-        Raises:
-            StoreError: either cannot be used, or the file's disk is full.
-        """
-        name = f"{file}, a copy of {self._store_name} (TMPDIR says where it is made)"
-        with self._begin(reading=True) as connection:
-            copying.copy(connection, ledgers, file, name)
+from shapleyprio.store.schema import metadata
 
 
 class Store:
@@ -363,16 +132,16 @@ class Store:
             self._check_origin(connection)
             migrations.upgrade(connection)
 
-    def revision(self) -> Revision:
-        """Returns the revision the tables are at, and the one this release works with.
+    def revision(self) -> str | None:
+        """Returns the revision that the tables are at; None if there are none yet.
 
         Raises:
             StoreSchemaError: as for `upgrade`.
         """
         file = file_of(self._engine)
         if file is not None and not file.exists():
-            return Revision(None, migrations.HEAD)
-        return Revision(self._origin(), migrations.HEAD)
+            return None
+        return self._origin()
 
     def clusters(self) -> list[str]:
         """Returns the names of the clusters that have been observed or have a leader.
@@ -389,7 +158,7 @@ class Store:
         with self._begin(reading=True) as connection:
             return {
                 name: connection.execute(select(func.count()).select_from(table)).scalar_one()
-                for name, table in tables.metadata.tables.items()
+                for name, table in metadata.tables.items()
             }
 
     def cluster(self, name: str) -> ClusterStore:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Table
 
     from shapleyprio.store import Leases, Store
-    from shapleyprio.store.store import Fence
+    from shapleyprio.store.cluster_store import Fence
 
 WAITING = {
     "postgresql": "SELECT count(*) FROM pg_locks WHERE NOT granted",

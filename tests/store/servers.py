@@ -20,7 +20,7 @@ from sqlalchemy import NullPool, create_engine, make_url
 from shapleyprio.common.databases import database_url
 from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.store import Store
-from shapleyprio.store.tables import metadata
+from shapleyprio.store.schema import metadata
 
 PLACES = os.pathsep.join(
     [*map(str, Path("/usr/lib/postgresql").glob("*/bin")), "/usr/sbin", os.environ["PATH"]]

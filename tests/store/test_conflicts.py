@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.daemon.pushing.lease import Lease
-from shapleyprio.store import StoreBusyError, StoreConflictError, StoreError, Transaction, tables
-from shapleyprio.store import store as store_module
+from shapleyprio.store import (
+    StoreBusyError,
+    StoreConflictError,
+    StoreError,
+    Transaction,
+    cluster_store,
+    tables,
+)
 from tests.store.examples import placed_run, watermark
 from tests.store.rivals import Rival
 from tests.store.servers import SERVERS
@@ -37,7 +43,7 @@ def server(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Sto
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "LONGEST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_store, "LONGEST_PAUSE_SECONDS", 0.0)
 
 
 def test_of_two_that_lock_rows_in_opposite_order_both_succeed(server: Store) -> None:
@@ -84,13 +90,13 @@ def test_it_is_given_up_after_some_tries(store: Store) -> None:
 
     with pytest.raises(StoreConflictError, match="again"):
         rows.transact(fail)
-    assert len(tries) == store_module.MOST_TRIES == rows.conflicts + 1
+    assert len(tries) == cluster_store.MOST_TRIES == rows.conflicts + 1
     with rows.reading() as view:
         assert list(view.runs.all_runs()) == []
 
 
 def test_no_try_begins_late(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "TRIES_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_store, "TRIES_SECONDS", 0.0)
     rows, tries = store.cluster("c1"), []
 
     def fail(_transaction: Transaction) -> None:

@@ -11,7 +11,7 @@ from shapleyprio.common.databases import database_url
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store, StoreSchemaError, StoreUnreachableError
-from shapleyprio.store.tables import metadata
+from shapleyprio.store.schema import metadata
 from tests.leases import take_away
 from tests.store.examples import BEGIN, cycle, new_push, placed_run, standing, watermark
 from tests.store.servers import KINDS
@@ -92,7 +92,7 @@ def content(url: str) -> dict[str, list[Any]]:
 def test_there_is_nothing_to_copy_before_a_store_is_made(original: str) -> None:
     assert Store.open_existing(original) is None
     with Store.open(original, any_revision=True) as store:
-        assert store.revision().current is None
+        assert store.revision() is None
 
 
 def test_a_copy_has_what_a_cycle_goes_on_from_and_no_lease(

@@ -23,7 +23,7 @@ OPENS = (
     "print('ready', flush=True)\n"
     "sys.stdin.readline()\n"
     "with Store.open(sys.argv[1], create=True) as store:\n"
-    "    print(store.revision().current)\n"
+    "    print(store.revision())\n"
 )
 PROCESSES = 3
 SECONDS = 120

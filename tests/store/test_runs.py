@@ -14,7 +14,7 @@ from sqlalchemy import event
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.store import AllocatedRun, Store
-from shapleyprio.store.tables import metadata
+from shapleyprio.store.schema import metadata
 from tests.store.examples import BEGIN, cycle, placed_run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from alembic.migration import MigrationContext
 
 from shapleyprio.store import StoreError
 from shapleyprio.store.errors import store_errors
-from shapleyprio.store.tables import metadata
+from shapleyprio.store.schema import metadata
 from tests.leases import take_away
 from tests.store.examples import BEGIN, placed_run, watermark
 

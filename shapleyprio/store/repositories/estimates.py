@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import delete, func, select
 
-from shapleyprio.store.rows import EstimateRow, WaitingWork
+from shapleyprio.store.rows.estimates import EstimateRow, WaitingWork
 from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import estimate, sampling, waiting_work
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import bindparam, delete, select, update
 
-from shapleyprio.store.rows import ForecastRow, ToldForecast
+from shapleyprio.store.rows.estimates import ForecastRow, ToldForecast
 from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import start_forecast, told_forecast
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import ColumnElement, Select, Table, case, func, or_, select, true
 
 from shapleyprio.fairness.pool import cluster_behind
-from shapleyprio.store.rows import (
+from shapleyprio.store.rows.cycles import (
     AcceptedClockRow,
     ConfigurationRow,
     CycleRow,
-    DriftRow,
     Interruption,
     StandingRow,
     SteeringRow,
 )
+from shapleyprio.store.rows.estimates import DriftRow
 from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import (
     accepted_clock,

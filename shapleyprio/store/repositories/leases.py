@@ -11,7 +11,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from shapleyprio.store import migrations
 from shapleyprio.store.errors import StoreBusyError, StoreSchemaError
-from shapleyprio.store.rows import LeaseRow
+from shapleyprio.store.rows.pushes import LeaseRow
 from shapleyprio.store.scope import Scope, columns
 from shapleyprio.store.tables import lease
 

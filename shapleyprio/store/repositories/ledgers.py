@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from shapleyprio.fairness.ledger import Entry
 from shapleyprio.fairness.tenure import Kind, Tenure, Tenures
 from shapleyprio.fairness.utility import Moments
-from shapleyprio.store.rows import CorrectionRow, Watermark
+from shapleyprio.store.rows.accounting import CorrectionRow, Watermark
 from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import correction, earlier_ledger, ledger, tenure, watermark
 

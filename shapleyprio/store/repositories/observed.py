@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from sqlalchemy import delete, func, select
 
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.store.rows import (
+from shapleyprio.store.rows.accounting import (
     AccountRow,
     CapacityRow,
     KeptBack,

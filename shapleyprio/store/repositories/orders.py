@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import select, update
 
-from shapleyprio.store.rows import ExceptionRow, PauseRow
+from shapleyprio.store.rows.cycles import ExceptionRow, PauseRow
 from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import exception, pause
 

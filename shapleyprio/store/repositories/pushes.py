@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, func, select, update
 
-from shapleyprio.store.rows import ManagedValue, NewPush, PublishedPoints, Push, PushState
+from shapleyprio.store.rows.pushes import ManagedValue, NewPush, PublishedPoints, Push, PushState
 from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, columns, values_of
 from shapleyprio.store.tables import managed_value, published_points, push
 

@@ -9,12 +9,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, select, t
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import NOBODY, Allocation
-from shapleyprio.store.rows import (
-    AllocatedRun,
-    UserAfterEnd,
-    Wait,
-    WorkAfterEnd,
-)
+from shapleyprio.store.rows.accounting import AllocatedRun, UserAfterEnd, Wait, WorkAfterEnd
 from shapleyprio.store.scope import KEYS_AT_ONCE, ROWS_AT_ONCE, Scope, batches, columns, values_of
 from shapleyprio.store.tables import (
     allocation,

@@ -21,7 +21,7 @@ from shapleyprio.daemon.steering.dry_run import Forecast, rehearse
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.fairness.tenure import Move
 from shapleyprio.store import ClusterStore, Store, StoreError, StoreSchemaError
-from shapleyprio.store.tables import metadata
+from shapleyprio.store.schema import metadata
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS, Cluster, Service, config
 from tests.daemon.steering.test_daemon import Site
 from tests.leases import take_away
@@ -198,7 +198,7 @@ def test_a_store_on_a_server_is_the_same_after_a_dry_run(
         (first,) = dry_run(url, busy, config(EMPTY, BIOLOGY))
         assert first.is_new
         with Store.open(url, any_revision=True) as store:
-            assert store.revision().current is None
+            assert store.revision() is None
         before = steer(url, busy, config())
         busy.wait(500)
         busy.submit("biology", processing_time=9)

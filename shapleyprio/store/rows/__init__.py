@@ -1,0 +1,1 @@
+"""The records that the store keeps beside entries and tenures."""
