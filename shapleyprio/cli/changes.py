@@ -12,13 +12,13 @@ from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option
 from shapleyprio.cli.options.types import ALWAYS, INSTANT
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
-from shapleyprio.common.wording import clock_time, duration
+from shapleyprio.common.wording import DAY, clock_time, duration
 from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.freshness import patience_of
 from shapleyprio.daemon.ledgers import stored_cluster
 from shapleyprio.store import Store
 
-WEEK = 7 * 86_400
+WEEK = 7 * DAY
 
 
 @click.command

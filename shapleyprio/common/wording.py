@@ -11,8 +11,8 @@ from fractions import Fraction
 MISSING = "–"  # noqa: RUF001  # the dash of tables
 """Shown where there is no value."""
 
-SECONDS_OF_AN_HOUR = 3600
-SECONDS_OF_A_DAY = 86_400
+HOUR, DAY = 3600, 86_400
+"""Seconds of each."""
 
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -27,7 +27,7 @@ _ALIKE = re.compile(
 
 _WORD_WITH_LATIN = re.compile(r"\w*[A-Za-z\u00c0-\u024f]\w*")
 
-UNITS = ((SECONDS_OF_A_DAY, "d"), (SECONDS_OF_AN_HOUR, "h"), (60, "min"), (1, "s"))
+UNITS = ((DAY, "d"), (HOUR, "h"), (60, "min"), (1, "s"))
 
 
 def exact_duration(seconds: int) -> str:
@@ -99,7 +99,7 @@ def processor_hours(processor_seconds: int) -> str:
     >>> processor_hours(4_442_400), processor_hours(1800)
     ('1,234', '0.5')
     """
-    return three_digits(Fraction(processor_seconds, SECONDS_OF_AN_HOUR))
+    return three_digits(Fraction(processor_seconds, HOUR))
 
 
 def four_digits(value: float) -> str:
@@ -257,9 +257,9 @@ def duration_in_words(seconds: int) -> str:
     >>> duration_in_words(2_592_000), duration_in_words(86_400)
     ('30 days', '24 hours')
     """
-    if seconds >= 2 * SECONDS_OF_A_DAY:
-        return f"{seconds / SECONDS_OF_A_DAY:.3g} days"
-    return f"{seconds / SECONDS_OF_AN_HOUR:.3g} hours"
+    if seconds >= 2 * DAY:
+        return f"{seconds / DAY:.3g} days"
+    return f"{seconds / HOUR:.3g} hours"
 
 
 def minutes(seconds: float) -> str:

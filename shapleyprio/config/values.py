@@ -19,7 +19,7 @@ from pydantic import BeforeValidator
 from pytimeparse2 import parse as parse_duration
 
 from shapleyprio.common.databases import DatabaseUrlError, database_url
-from shapleyprio.common.wording import visible
+from shapleyprio.common.wording import DAY, visible
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
@@ -39,11 +39,11 @@ LARGEST_INFLUENCE = 1_000_000_000
 LARGEST_SYSTEM = 2**31 - 1
 """More processors than any system has."""
 
-LONGEST_DURATION = 100 * 365 * 86_400
-LONGEST_TIMEOUT = 86_400
+LONGEST_DURATION = 100 * 365 * DAY
+LONGEST_TIMEOUT = DAY
 """Seconds; the kernel counts those that somebody waits for a process in 31 bits of milliseconds."""
 
-SHORTEST_LEASE, LONGEST_LEASE = 2, 86_400
+SHORTEST_LEASE, LONGEST_LEASE = 2, DAY
 """Seconds; a process that is only slow is not to be taken for dead."""
 
 LEAST_MEMORY = 2**30

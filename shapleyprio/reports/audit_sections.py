@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 from shapleyprio.common.wording import (
-    SECONDS_OF_AN_HOUR,
+    HOUR,
     decimal,
     delay,
     duration,
@@ -94,7 +94,7 @@ def before(audit: Audit, earlier: Audit, period: str) -> Section:
 
 
 def _used(audit: Audit) -> int:
-    return round(sum(sum(one.used) for one in audit.periods) / SECONDS_OF_AN_HOUR)
+    return round(sum(sum(one.used) for one in audit.periods) / HOUR)
 
 
 def exchange(replayed: Replayed, audit: Audit) -> Section:
@@ -102,8 +102,7 @@ def exchange(replayed: Replayed, audit: Audit) -> Section:
     names, periods = tuple(replayed.colors), audit.periods
     each = [period.used if period.lent is None else period.lent for period in periods]
     lines = [
-        (0, *(total / SECONDS_OF_AN_HOUR for total in accumulate(column)))
-        for column in zip(*each, strict=True)
+        (0, *(total / HOUR for total in accumulate(column))) for column in zip(*each, strict=True)
     ]
     moments = (0, *(period.end for period in periods))
     last = len(periods)
@@ -222,7 +221,7 @@ def _gain(coalition: Coalition) -> tuple[Cell, ...]:
 
 
 def _decimal_hours(seconds: Fraction | None) -> str | None:
-    return None if seconds is None else decimal(seconds / SECONDS_OF_AN_HOUR)
+    return None if seconds is None else decimal(seconds / HOUR)
 
 
 def _organizations(
@@ -260,7 +259,7 @@ def _organizations(
                     (
                         policy,
                         organization,
-                        float(value) / SECONDS_OF_AN_HOUR,
+                        float(value) / HOUR,
                         label(value),
                     )
                     for policy, values in found.items()
@@ -283,4 +282,4 @@ def _organizations(
 
 
 def _hours(seconds: Fraction | None) -> float | None:
-    return None if seconds is None else float(seconds) / SECONDS_OF_AN_HOUR
+    return None if seconds is None else float(seconds) / HOUR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from shapleyprio.common.wording import SECONDS_OF_AN_HOUR, duration, listed, magnitude, percent
+from shapleyprio.common.wording import HOUR, duration, listed, magnitude, percent
 from shapleyprio.replay.measures.turns.counting import Turns
 from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.reports.html.charts import MatrixWords, heat_map, stacked_bars, trends
@@ -350,7 +350,7 @@ def _balances(replayed: Replayed, policy: str) -> list[list[tuple[int, float]]]:
 
 
 def _hours(seconds: float | Fraction) -> float:
-    return float(seconds) / SECONDS_OF_AN_HOUR
+    return float(seconds) / HOUR
 
 
 def _over_time(

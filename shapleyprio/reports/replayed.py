@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from shapleyprio.common.wording import offset_of_zone, zone_name
+from shapleyprio.common.wording import DAY, HOUR, offset_of_zone, zone_name
 from shapleyprio.fairness.owen import owen
 from shapleyprio.replay.engine import lattice
 from shapleyprio.replay.engine.schedule import Schedule
@@ -36,7 +36,7 @@ MOST_VALUES = 20_000
 FEWEST_STEPS, MOST_STEPS = 40, 240
 """Bounds of the number of moments in a chart over time."""
 
-DAYS = 3 * 86_400
+DAYS = 3 * DAY
 """Windows longer than that are shown in days."""
 
 
@@ -108,7 +108,7 @@ class Replayed:
             begin, end = self.shown(0), self.shown(self.workload.window.length)
             zone = zone_name(self.log.epoch + self.workload.window.start)
             return TimeAxis(title=f"time ({zone})", begin=begin, end=end, dates=True)
-        unit = "days" if self.unit == 86_400 else "hours" if self.unit == 3600 else "seconds"
+        unit = "days" if self.unit == DAY else "hours" if self.unit == HOUR else "seconds"
         end = self.shown(self.workload.window.length)
         return TimeAxis(title=f"{unit} from the window's start", begin=0, end=end)
 
@@ -116,7 +116,7 @@ class Replayed:
     def unit(self) -> int:
         """Seconds in the unit of time."""
         length = self.workload.window.length
-        return 86_400 if length > DAYS else 3600 if length > 2 * 3600 else 1
+        return DAY if length > DAYS else HOUR if length > 2 * HOUR else 1
 
     def shown(self, second: int) -> float:
         """Returns a second of the window as the axis shows it."""

@@ -17,9 +17,10 @@ from shapleyprio.cli.offline.workload_tables import (
     out_of_turn,
     where_jobs_ran,
 )
-from shapleyprio.cli.shown.tables import FittingTable, after_end_table, table_of
+from shapleyprio.cli.shown.standings import after_end_table
+from shapleyprio.cli.shown.tables import FittingTable, table_of
 from shapleyprio.common.wording import (
-    SECONDS_OF_AN_HOUR,
+    HOUR,
     decimal,
     delay,
     duration,
@@ -254,13 +255,13 @@ def _gain(coalition: Coalition) -> tuple[str, str, str]:
 
 
 def _processor_hours(processor_seconds: int) -> str:
-    return decimal(Fraction(processor_seconds, SECONDS_OF_AN_HOUR)) if processor_seconds else "0"
+    return decimal(Fraction(processor_seconds, HOUR)) if processor_seconds else "0"
 
 
 def _signed(audit: Audit, processor_seconds: Sequence[int]) -> Iterator[str]:
     sign = "" if audit.carried is None else "+"
     return (
-        decimal(Fraction(seconds, SECONDS_OF_AN_HOUR), sign=sign) if seconds else "0"
+        decimal(Fraction(seconds, HOUR), sign=sign) if seconds else "0"
         for seconds in processor_seconds
     )
 

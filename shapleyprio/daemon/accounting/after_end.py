@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import LEFT_OUT, Tenures
 from shapleyprio.slurm.port import Slurm, SlurmError
@@ -27,8 +28,6 @@ FIRST_LOOK_BACK_SECONDS = 3600
 
 SLACK_SECONDS = 2
 """So long after its end a run may still be cleaned up without having done any work."""
-
-DAY_SECONDS = 86_400
 
 MOST_USERS = 10
 """So many users are shown; a series for each user could be more than Prometheus can carry."""
@@ -80,7 +79,7 @@ def count_work_after_end(
 def most_after_end(store: ClusterStore, *, t: int) -> Sequence[UserAfterEnd]:
     """Returns whose runs that ended within a day before a second went on most, the most first."""
     with store.reading() as view:
-        return view.runs.users_after_end(t - DAY_SECONDS, t, MOST_USERS)
+        return view.runs.users_after_end(t - DAY, t, MOST_USERS)
 
 
 def _after_end(run: Run, last: int, tenures: Tenures) -> WorkAfterEnd | None:

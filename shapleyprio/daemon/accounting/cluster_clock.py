@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.slurm.port import Controller
 from shapleyprio.store import Watermark
 
 CLOCK_TOLERANCE_SECONDS = 300
 """Clocks of a cluster's hosts may differ by this much before a record is from the future."""
 
-LONGEST_STEP_SECONDS = 7 * 86_400
+LONGEST_STEP_SECONDS = 7 * DAY
 """A clock that is set by more than that is not reckoned with."""
 
 JITTER_SECONDS = 10

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, TypedDict
 
-from shapleyprio.common.wording import SECONDS_OF_AN_HOUR
+from shapleyprio.common.wording import HOUR
 from shapleyprio.daemon.answering.mutual_gain import Estimated, MutualGain
 from shapleyprio.daemon.answering.waiting_work import OrganizationWaitingWork
 from shapleyprio.daemon.drift.figures import LastWindow
@@ -126,7 +126,7 @@ class RankedOrganization:
                 "rank": self.fair_share_rank,
                 "processors": self.processors,
                 "used_processor_seconds": self.used,
-                "used_hours_each": None if each is None else float(each / SECONDS_OF_AN_HOUR),
+                "used_hours_each": None if each is None else float(each / HOUR),
                 "before": dict(self.before_by_fair_share),
             },
             "value": None if self.gain is None else self.gain.as_json(),

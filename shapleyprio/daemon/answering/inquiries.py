@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode
 
-from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.common.wording import DAY
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
 
@@ -27,7 +27,7 @@ have the width of a terminal; ``waits`` asks for how long jobs wait, too. ``what
 
 LONGEST_VALUE = 255
 MOST_COLUMNS = 10_000
-LONGEST_LIMIT = 366 * SECONDS_OF_A_DAY
+LONGEST_LIMIT = 366 * DAY
 MOST_PROCESSORS = 2**31 - 1
 KEPT_SECONDS = 3.0
 """Seconds for which one look into Slurm's queue answers all who ask."""
@@ -77,7 +77,7 @@ class AskedJob:
                 if 0 < job.limit <= LONGEST_LIMIT and 0 < job.processors <= MOST_PROCESSORS:
                     return job
         raise ValueError(
-            f"a job has a time limit of 1 s to {LONGEST_LIMIT // SECONDS_OF_A_DAY} days, 1 to "
+            f"a job has a time limit of 1 s to {LONGEST_LIMIT // DAY} days, 1 to "
             f"{MOST_PROCESSORS} processors, one partition, and at most one account"
         )
 

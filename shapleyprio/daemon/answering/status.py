@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
-from shapleyprio.common.wording import clock_time, count, duration, percent
+from shapleyprio.common.wording import DAY, clock_time, count, duration, percent
 from shapleyprio.daemon.answering.mutual_gain import Estimated, estimate_behind
 from shapleyprio.daemon.answering.pool_status import PoolStatus, pool_status
 from shapleyprio.daemon.answering.waiting_work import Sees
@@ -22,8 +22,6 @@ from shapleyprio.store import (
     SteeringRow,
     StoreError,
 )
-
-DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

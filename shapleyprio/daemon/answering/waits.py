@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.common.wording import DAY
 from shapleyprio.store import PendingJobs, View, Wait
 
 
@@ -45,7 +45,7 @@ def read_waits(view: View, t: int) -> tuple[WaitsInPartition, ...]:
         view: of the store.
         t: second of the last cycle.
     """
-    return by_place(view.runs.waits(since=t - SECONDS_OF_A_DAY), view.observed.pending_jobs(), t)
+    return by_place(view.runs.waits(since=t - DAY), view.observed.pending_jobs(), t)
 
 
 def by_place(

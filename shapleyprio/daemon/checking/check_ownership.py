@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from shapleyprio.common.wording import clock_time
+from shapleyprio.common.wording import DAY, clock_time
 from shapleyprio.config import Config
 from shapleyprio.config.membership import Membership, host_list_of
 from shapleyprio.daemon.accounting.moves import together
@@ -13,7 +13,7 @@ from shapleyprio.fairness.tenure import Move, Tenures
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import Store, StoreError
 
-RECENT_SECONDS = 7 * 86_400
+RECENT_SECONDS = 7 * DAY
 """What changed hands is pointed out for so long."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.common.wording import DAY
 from shapleyprio.daemon.estimation.known_capacity import NOWHERE
 from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
@@ -15,7 +15,7 @@ from shapleyprio.replay.forecasts.arrivals import MOST_WEEKS, Columns, ReleasedJ
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.store import View
 
-WEEK = 7 * SECONDS_OF_A_DAY
+WEEK = 7 * DAY
 REACH_SECONDS = (MOST_WEEKS + 1) * WEEK
 """Runs of so long are read, and forgotten a week later."""
 

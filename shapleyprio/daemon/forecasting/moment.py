@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.common.wording import DAY
 from shapleyprio.daemon.estimation.known_capacity import NOWHERE, KnownCapacity
 from shapleyprio.daemon.estimation.known_runs import PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
@@ -321,7 +321,7 @@ def _paths(competitors: Sequence[Competitor], at_work: Sequence[int], processors
     """
     lowest = min((one.score.after(0) for one in competitors if one.score), default=0)
     # in the longest future nobody can lose more
-    margin = processors * (LONGEST * SECONDS_OF_A_DAY) ** 2 // 2
+    margin = processors * (LONGEST * DAY) ** 2 // 2
     last = Trajectory(lowest - margin, 0, 0)
     utilities = [Trajectory(0, 0, running) for running in at_work]
     scores = [last if one.score is None else _whole(one.score) for one in competitors]

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from shapleyprio.common.wording import SECONDS_OF_A_DAY, SECONDS_OF_AN_HOUR
+from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.store import LATER, ForecastRow, ToldForecast, View
 
 LEADS = {
     "up to 10 min": 600,
-    "up to 1 h": SECONDS_OF_AN_HOUR,
-    "up to 6 h": 6 * SECONDS_OF_AN_HOUR,
-    "up to 1 d": SECONDS_OF_A_DAY,
+    "up to 1 h": HOUR,
+    "up to 6 h": 6 * HOUR,
+    "up to 1 d": DAY,
     "over 1 d": LATER,
 }
 """How long ahead a median lies at most -> in seconds. One forecast in each is judged of a job."""
 
-JUDGED_SECONDS = 30 * SECONDS_OF_A_DAY
+JUDGED_SECONDS = 30 * DAY
 """Forecasts are judged by the starts of so long."""
 
 MOST_JUDGED = 5_000

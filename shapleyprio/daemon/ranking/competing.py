@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
-from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.common.wording import DAY
 from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, KnownNode
 from shapleyprio.daemon.ranking.demand import Counted
 from shapleyprio.daemon.ranking.observing import Observed
@@ -14,7 +14,7 @@ from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.port import PendingJob, SlurmError, in_slurms_order
 from shapleyprio.slurm.reasons import missing
 
-SOON_SECONDS = SECONDS_OF_A_DAY
+SOON_SECONDS = DAY
 """Jobs that are to begin later have no forecast: futures would take as long."""
 
 MOST_DEPENDENT = 1000

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.store import HistoryView
-
-DAY_SECONDS = 86_400
 
 MOST_ROWS = 20_000
 """Some 300 windows of 16 organizations with four schedules each: more than a sparkline shows."""
@@ -46,7 +45,7 @@ class Drift:
 
 def drift_of_last_day(history: HistoryView, until: int) -> Drift | None:
     """Returns the drift over windows that ended in the 24 hours up to `until`, None without any."""
-    since = until - DAY_SECONDS
+    since = until - DAY
     rows = [
         row
         for row in history.drifts(since=since, limit=MOST_ROWS)

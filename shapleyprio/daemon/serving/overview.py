@@ -9,6 +9,7 @@ from importlib.metadata import version
 from threading import Lock
 from typing import Any
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.daemon.answering.changes import Change, read_changes
 from shapleyprio.daemon.answering.freshness import (
     exception_as_json,
@@ -22,7 +23,7 @@ from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
 from shapleyprio.fairness.pool import ledger_of
 from shapleyprio.store import ClusterStore, CycleRow, ExceptionRow, PauseRow, StoreError
 
-WEEK = 7 * 86_400
+WEEK = 7 * DAY
 MOST_CHANGES = 20
 """Changes of the last week that are shown, the newest ones."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 from prometheus_client import CollectorRegistry
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.config import Config
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
@@ -27,7 +28,7 @@ SETTINGS = PrioritySettings(
     weights={"Age": 1000},
     flags=frozenset(),
     calc_period_seconds=60,
-    max_age_seconds=86_400,
+    max_age_seconds=DAY,
     site_factor_plugin="",
 )
 """Those of the private Slurm."""

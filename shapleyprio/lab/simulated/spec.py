@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.slurm.port import PrioritySettings
 from shapleyprio.slurm.releases import TESTED_RELEASES
 
@@ -13,7 +14,7 @@ DEFAULT_SETTINGS = PrioritySettings(
     weights={"Age": 0, "Partition": 1_000_000, "QOS": 100_000},
     flags=frozenset(),
     calc_period_seconds=60,
-    max_age_seconds=86_400,
+    max_age_seconds=DAY,
     site_factor_plugin="",
 )
 

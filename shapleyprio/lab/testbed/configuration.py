@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from shapleyprio.common.wording import DAY
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
@@ -47,7 +49,7 @@ class ClusterSpec:
     node_options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     gres: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     speed: int = 1
-    longest_limit: int = 86_400
+    longest_limit: int = DAY
     epoch: int | None = None
     extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 

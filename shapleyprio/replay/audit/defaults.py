@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from shapleyprio.common.wording import DAY
+
 MOST_FOR_ALL = 14
 """Organizations up to which all coalitions count by default; each one more doubles the time."""
 
-PERIOD = 86_400
+PERIOD = DAY
 """Seconds of the periods for which use and contribution are reported by default."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from shapleyprio.common.wording import (
-    SECONDS_OF_AN_HOUR,
+    HOUR,
     clock_time,
     count,
     duration,
@@ -169,7 +169,7 @@ def _advice(audit: Audit) -> Iterator[str]:
 
 def _about_work_after_end(most: Sequence[UserAfterEnd]) -> Iterator[str]:
     for one in most:
-        if one.processor_seconds >= SECONDS_OF_AN_HOUR:
+        if one.processor_seconds >= HOUR:
             yield (
                 f"Ask user {one.user} of {one.organization or 'no organization'} why jobs continue "
                 f"after their end: {_hours(one.processor_seconds)} of {count(one.jobs, 'job')} do "
@@ -259,4 +259,4 @@ def _time(seconds: Fraction) -> str:
 
 
 def _hours(processor_seconds: int) -> str:
-    return f"{whole(round(processor_seconds / SECONDS_OF_AN_HOUR))} processor-hours"
+    return f"{whole(round(processor_seconds / HOUR))} processor-hours"

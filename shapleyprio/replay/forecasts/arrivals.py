@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shapleyprio.common.wording import SECONDS_OF_A_DAY
+from shapleyprio.common.wording import DAY
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.workloads.log import UNKNOWN
 
-DAY = SECONDS_OF_A_DAY
 WEEK = 7 * DAY
 MOST_WEEKS = 4
 """So many weeks ago the stretch may be that a future takes its arrivals from."""

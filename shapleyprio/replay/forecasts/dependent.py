@@ -12,9 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST
+from shapleyprio.replay.forecasts.arrivals import LONGEST
 from shapleyprio.replay.forecasts.present import After, Present
 
 MOST_IN_A_ROW = 4

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from shapleyprio.common.wording import SECONDS_OF_AN_HOUR
+from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.present import Present
@@ -93,7 +93,7 @@ def forecasts(present: Present, starts: Ints) -> dict[int, StartForecast]:
         0,
         len(starts) - 1,
     ).astype(int)
-    soon = (of_waiting <= present.t + SECONDS_OF_AN_HOUR).mean(axis=0)
+    soon = (of_waiting <= present.t + HOUR).mean(axis=0)
     heads = np.unique(present.jobs.organization[waiting], return_index=True)[1]
     first = np.zeros(len(waiting), dtype=np.bool_)
     first[heads] = True

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.replay.coalitions import live
 from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
 from shapleyprio.replay.coalitions.predictors import Limit
@@ -16,7 +17,7 @@ from shapleyprio.replay.engine.bay_state import HEAD, PARTITION
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
 from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
-from shapleyprio.replay.forecasts.arrivals import DAY, LONGEST, Columns, ReleasedJobs
+from shapleyprio.replay.forecasts.arrivals import LONGEST, Columns, ReleasedJobs
 from shapleyprio.replay.forecasts.dependent import releasable, with_releases
 from shapleyprio.replay.forecasts.present import Present, brought_to
 from shapleyprio.replay.policies.one_schedule import one_world

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 
-HOUR = 3600
 """Limits of partitions are whole hours, and what exceeds them is stopped a little later."""
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
+from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.reports.html.encodings import (
     SHORT,
     Spec,
@@ -27,7 +28,7 @@ SECONDS = (
 )
 """Label of a tick at so many seconds."""
 
-TICKS = (0, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400)
+TICKS = (0, 10, 60, 600, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 365 * DAY)
 """Where a logarithmic axis of seconds has them."""
 
 SPREAD = (5, 25, 50, 75, 95)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from shapleyprio.common.wording import MISSING, signed_duration
+from shapleyprio.common.wording import DAY, MISSING, signed_duration
 from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.answering.mutual_gain import Estimated, MutualGain
 from shapleyprio.daemon.answering.pool_status import PoolStatus
@@ -16,7 +16,7 @@ from shapleyprio.daemon.answering.waits import WaitsInPartition
 from shapleyprio.daemon.drift.figures import last_window
 from shapleyprio.daemon.serving import page
 from shapleyprio.daemon.serving.checks import Checked
-from shapleyprio.daemon.serving.drift import DAY_SECONDS, Drift, drift_of_last_day
+from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
 from shapleyprio.daemon.serving.overview import Overview
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay
 from shapleyprio.store import DriftRow, PauseRow, SteeringRow, Store
@@ -233,11 +233,9 @@ def test_a_consortium_where_all_are_even_has_no_bars(overview: Overview) -> None
 
 
 def test_only_the_last_day_counts(store: Store) -> None:
-    drift = drift_in(
-        store, row(NOW - DAY_SECONDS - 1, 1), row(NOW - DAY_SECONDS, 2), row(NOW + 1, 3)
-    )
+    drift = drift_in(store, row(NOW - DAY - 1, 1), row(NOW - DAY, 2), row(NOW + 1, 3))
     assert drift is not None
-    assert drift.lines == {"physics": ((NOW - DAY_SECONDS, 0.2),)}
+    assert drift.lines == {"physics": ((NOW - DAY, 0.2),)}
 
 
 def test_windows_in_which_nothing_was_done_have_no_drift(store: Store) -> None:
@@ -256,7 +254,7 @@ def test_the_drift_of_who_left_is_not_shown_as_of_today(store: Store) -> None:
 
 
 def test_a_sparkline_stays_within_its_drawing_and_a_single_point_is_a_dot(store: Store) -> None:
-    drift = drift_in(store, row(NOW - DAY_SECONDS, -50), row(NOW, 50))
+    drift = drift_in(store, row(NOW - DAY, -50), row(NOW, 50))
     assert drift is not None
     assert page.sparkline(drift.lines["physics"], drift) == "M0.00 19.00 L96.00 1.00 L96.00 1.00"
     assert page.sparkline([(NOW, 0.0)], drift) == "M96.00 10.00 L96.00 10.00"

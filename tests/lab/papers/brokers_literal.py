@@ -12,7 +12,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.lab.papers.cloudshare.brokers import HOUR, Queues
+from shapleyprio.common.wording import HOUR
+from shapleyprio.lab.papers.cloudshare.brokers import Queues
 
 
 def draw(state: NDArray[np.uint64], below: int) -> int:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.common.errors import ReplayError
-from shapleyprio.lab.papers.cloudshare.brokers import ALGORITHMS, HOUR, Ints, Queues, total_waits
+from shapleyprio.common.wording import HOUR
+from shapleyprio.lab.papers.cloudshare.brokers import ALGORITHMS, Ints, Queues, total_waits
 from shapleyprio.replay import Window, Workload, run_policy
 from tests.lab.papers.brokers_literal import LiteralBrokers
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.replay.engine.keys import Ints
-from shapleyprio.replay.forecasts.arrivals import DAY
 from shapleyprio.replay.forecasts.futures import play
 from shapleyprio.replay.forecasts.observing import Observer, schedule_with_orders
 from shapleyprio.replay.policies import Estimation

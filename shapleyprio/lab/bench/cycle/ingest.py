@@ -15,12 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.lab.bench.cycle.workloads import (
     CLUSTER,
     CONFIG,
-    DAY,
     HOLDERS,
     NOW,
     RECORDS_A_DAY,

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 from structlog.testing import capture_logs
 
+from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.config import Config
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.bench.measure import Measurement
@@ -31,7 +32,6 @@ PROCESSORS_OF_A_NODE = 24
 LONGEST_SECONDS = 1200
 POLL_SECONDS = 30
 NOW = 1_800_000_000
-HOUR = 3600
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ def _cluster(name: str) -> SimulatedSlurm:
 
 def _all_at_work(sites: list[tuple[SimulatedSlurm, Cycle]], chance: Random) -> None:
     """Lets jobs come at every cluster for as long as from one cycle to the next; a cycle each."""
-    jobs = max(JOBS_OF_A_DAY * POLL_SECONDS // (86_400 * len(sites)), 1)
+    jobs = max(JOBS_OF_A_DAY * POLL_SECONDS // (DAY * len(sites)), 1)
     organizations = _organizations()
     for slurm, cycle in sites:
         for _ in range(jobs):

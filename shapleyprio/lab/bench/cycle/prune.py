@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import make_url
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, fill
-from shapleyprio.lab.bench.cycle.workloads import CLUSTER, DAY, NOW, ORGANIZATIONS, days_of
+from shapleyprio.lab.bench.cycle.workloads import CLUSTER, NOW, ORGANIZATIONS, days_of
 from shapleyprio.lab.bench.measure import Measurement, of_runs, seconds_of
 from shapleyprio.slurm.port import Controller
 from shapleyprio.store import (

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import process_time
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import Config
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.bench.cycle.printed_slurm import CLUSTER, OPENED, PrintedCluster, make_commands
-from shapleyprio.lab.bench.cycle.workloads import DAY
 from shapleyprio.lab.bench.measure import Measurement, of_runs
 from shapleyprio.lab.bench.peak import peak_megabytes
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm

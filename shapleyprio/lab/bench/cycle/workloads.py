@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.config import Config
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.fairness.tenure import Kind
@@ -17,7 +18,6 @@ CLUSTER = "bench"
 NOW = 1_767_225_600
 """Where the past ends: midnight, so that days begin at multiples of 86,400."""
 
-DAY = 86_400
 RECORDS_A_DAY = 10_000
 ORGANIZATIONS = tuple(f"organization{number}" for number in range(1, 9))
 NODES_EACH = 16

@@ -21,12 +21,12 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import load_config
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.bench.cycle.literal import Done, literal_ledger
 from shapleyprio.lab.bench.cycle.pool import size_of
-from shapleyprio.lab.bench.cycle.workloads import DAY
 from shapleyprio.lab.bench.measure import Measurement, of_runs, run_apart
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.port import Controller, Malformed

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, run_apart, seconds_of
 from shapleyprio.replay.logs.reading import read_log
@@ -32,7 +33,7 @@ HEADER = (
 )
 FIRST_SUBMIT = 1_577_836_800  # 2020-01-01
 SECONDS_BETWEEN = 15
-LONGEST = 86_400
+LONGEST = DAY
 ACCOUNTS, USERS = 100, 5_000
 NODES, PROCESSORS_OF_A_NODE = 5_000, 64
 WIDE_EVERY = 3

@@ -14,6 +14,7 @@ from time import process_time
 
 import numpy as np
 
+from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, run_apart
 from shapleyprio.replay.coalitions.estimate import Estimator
@@ -24,7 +25,6 @@ from shapleyprio.replay.workloads.dealing import processor_shares
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
 
-DAY, HOUR = 86_400, 3_600
 DAYS = 30
 JOBS = 101_000
 """Released in these days; 600 to 1,500 of them have not ended."""

@@ -9,6 +9,7 @@ from random import Random
 
 import numpy as np
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.replay.workloads.dealing import deal, processor_shares
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from shapleyprio.replay.workloads.workload import Window, Workload, whole_log, workload_of
@@ -21,7 +22,6 @@ LOAD = 1.3
 
 SEED = 1
 
-DAY = 86_400
 MONTH = 30 * DAY
 
 

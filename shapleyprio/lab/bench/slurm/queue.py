@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.config import Config, load_config
-from shapleyprio.config.model import PushSection
+from shapleyprio.config.keys import PushSection
 from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.report import CycleReport
@@ -28,7 +29,6 @@ NODES = {"organization1": "node1", "organization2": "node2", "organization3": "n
 """Organization, with the account and the QOS of that name -> the node it brings."""
 
 PROCESSORS_A_NODE = 4
-DAY = 86_400
 MOST_OTHER_JOBS = 10_000
 """Number of jobs beside those that wait all the time."""
 
@@ -67,7 +67,6 @@ SETTINGS = {
     "PriorityWeightQOS": "1",
     "MaxArraySize": str(TASKS + 1),
 }
-
 
 LARGE_SETTINGS = {
     # by default each update of a job makes the scheduler look at the whole queue

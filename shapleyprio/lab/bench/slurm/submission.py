@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.lab.bench.measure import Measurement, of_runs, seconds_of
-from shapleyprio.lab.bench.slurm.queue import DAY, NODES, Queue
+from shapleyprio.lab.bench.slurm.queue import NODES, Queue
 from shapleyprio.lab.testbed.submission import give_points_at_submission
 from shapleyprio.slurm.points_table import PointsTable, remove_table, write_table
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from shapleyprio.common.wording import SECONDS_OF_AN_HOUR, duration, four_digits
+from shapleyprio.common.wording import HOUR, duration, four_digits
 from shapleyprio.lab.experiment.cells import Experiment, Row
 from shapleyprio.lab.experiment.summary import Line
 from shapleyprio.replay.policies.titles import title_of
@@ -76,7 +76,7 @@ class Summed:
 
     def shown(self, value: float) -> float:
         """Returns a value in its unit."""
-        return value / SECONDS_OF_AN_HOUR if self.in_seconds else value
+        return value / HOUR if self.in_seconds else value
 
     def worded(self, value: float) -> str:
         """Returns a value for a sentence or a cell."""

@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.common.errors import ReplayError
-from shapleyprio.common.wording import SECONDS_OF_AN_HOUR
+from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.native import native
 
-HOUR = SECONDS_OF_AN_HOUR
 """Seconds that every unit lasts."""
 
 ORIGINAL, RELATIVE, SIMPLIFIED, FAIR_SHARE, ROUND_ROBIN = range(5)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.lab.experiment.cells import Row
 from shapleyprio.lab.experiment.logs import log_of
 from shapleyprio.lab.experiment.windows import window_at_random
@@ -22,8 +23,6 @@ from shapleyprio.lab.papers.cloudshare.scenarios import (
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Window
-
-DAY = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.lab.experiment.cells import Experiment, ExperimentError, PresetParameters
 from shapleyprio.lab.papers.cloudshare.brokers import ALGORITHMS
-from shapleyprio.lab.papers.cloudshare.cell import DAY, PeriodCell, processors_of
+from shapleyprio.lab.papers.cloudshare.cell import PeriodCell, processors_of
 from shapleyprio.lab.papers.cloudshare.scenarios import SCENARIOS
 from shapleyprio.lab.papers.cloudshare.tables import score_tables
 

@@ -9,7 +9,8 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.lab.papers.cloudshare.brokers import HOUR, Ints, Queues
+from shapleyprio.common.wording import HOUR
+from shapleyprio.lab.papers.cloudshare.brokers import Ints, Queues
 from shapleyprio.replay.workloads.choices import Shares
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.log import Log

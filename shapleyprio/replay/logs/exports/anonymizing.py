@@ -12,6 +12,7 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from shapleyprio.common.errors import ReplayError
+from shapleyprio.common.wording import DAY
 from shapleyprio.fairness.pool import cluster_behind, ledger_of
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.replay.logs.exports.records import (
@@ -26,7 +27,7 @@ from shapleyprio.replay.logs.exports.records import (
 KEY_BYTES = 32
 SHORTEST_KEY = 16
 
-WEEK = 7 * 86_400
+WEEK = 7 * DAY
 MOST_WEEKS = 1000
 
 LEFT = (
