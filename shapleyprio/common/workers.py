@@ -6,7 +6,6 @@ beside the cycles also has the lowest priority and a limit to its memory.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import subprocess
@@ -14,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 from tempfile import TemporaryFile
@@ -39,15 +38,6 @@ LOWEST_PRIORITY = 19
 
 DYING_SECONDS = 5.0
 """A worker that has closed its output has so long to end with an exit code of its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerMessage:
-    """A request to a worker, or its answer: a line of JSON."""
-
-    def as_json(self) -> str:
-        """Returns one line of JSON."""
-        return json.dumps(asdict(self))
 
 
 @contextmanager

@@ -11,14 +11,11 @@ from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJ
 from shapleyprio.daemon.answering.freshness import exception_as_json
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.drift.figures import LastWindow
-from shapleyprio.daemon.forecasting.messages import LimitCost
+from shapleyprio.daemon.forecasting.messages import FRESH_SECONDS, LimitCost
 from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.slurm.reasons import missing
 from shapleyprio.store import LATER, ExceptionRow, ForecastRow, Push, SteeringRow, View
-
-FRESH_SECONDS = 3600
-"""For so long a forecast is shown."""
 
 FORESEEN = frozenset({"turn", "time", "dependency"})
 """What jobs wait for that have a forecast."""

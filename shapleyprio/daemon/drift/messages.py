@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
 
-from shapleyprio.common.workers import WorkerMessage
+from shapleyprio.common.messages import WorkerMessage
 from shapleyprio.store import DriftRow
 
 SMALLER = "shorten drift.window, or lower drift.most_organizations"
@@ -50,12 +48,6 @@ class DriftRequest(WorkerMessage):
     lifeline: int
     parents: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        values = json.loads(text)
-        return cls(**{**values, "organizations": tuple(values["organizations"])})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftAnswer(WorkerMessage):
@@ -73,14 +65,3 @@ class DriftAnswer(WorkerMessage):
     why: str = ""
     rows: tuple[DriftRow, ...] = ()
     turns: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        values = json.loads(text)
-        return cls(
-            result=DriftResult(values["result"]),
-            why=values["why"],
-            rows=tuple(DriftRow(**row) for row in values["rows"]),
-            turns={schedule: (all_, out) for schedule, (all_, out) in values["turns"].items()},
-        )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
 
-from shapleyprio.common.workers import WorkerMessage
+from shapleyprio.common.messages import WorkerMessage
 from shapleyprio.store import EstimateRow, WaitingWork
 
 
@@ -34,11 +32,6 @@ class WorkAnswer(WorkerMessage):
 
     result: WorkResult
     why: str = ""
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +80,6 @@ class EstimateRequest(WorkerMessage):
     seed: int
     parents: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        values = json.loads(text)
-        waiting = tuple(WaitingJob(**job) for job in values["waiting"])
-        organizations = tuple(values["organizations"])
-        return cls(**{**values, "organizations": organizations, "waiting": waiting})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateAnswer(WorkAnswer):
@@ -107,14 +92,3 @@ class EstimateAnswer(WorkAnswer):
 
     rows: tuple[EstimateRow, ...] = ()
     waiting: tuple[WaitingWork, ...] = ()
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        values = json.loads(text)
-        return cls(
-            result=WorkResult(values["result"]),
-            why=values["why"],
-            rows=tuple(EstimateRow(**row) for row in values["rows"]),
-            waiting=tuple(WaitingWork(**row) for row in values["waiting"]),
-        )

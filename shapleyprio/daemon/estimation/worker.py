@@ -6,13 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from shapleyprio.common.workers import (
-    LONGEST_COMPLAINT,
-    PYTHON,
-    LastingWorker,
-    WorkerMessage,
-    last_words,
-)
+from shapleyprio.common.messages import WorkerMessage
+from shapleyprio.common.workers import LONGEST_COMPLAINT, PYTHON, LastingWorker, last_words
 from shapleyprio.daemon.estimation.messages import (
     EstimateAnswer,
     EstimateRequest,

@@ -17,6 +17,7 @@ from shapleyprio.config import Config
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.estimation.worker import StoreWorker
 from shapleyprio.daemon.forecasting.messages import (
+    FRESH_SECONDS,
     ForecastAnswer,
     ForecastRequest,
     LimitCost,
@@ -51,9 +52,6 @@ QUICK_SECONDS = 10.0
 
 ANSWER_SECONDS = 60.0
 """So long an answer takes at most; who asks waits for it."""
-
-FRESH_SECONDS = 3600
-"""So old what a cycle found may be, to answer from."""
 
 log = structlog.get_logger(__name__)
 

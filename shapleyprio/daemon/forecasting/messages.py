@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from shapleyprio.common.workers import WorkerMessage
-from shapleyprio.daemon.estimation.messages import WaitingJob, WorkAnswer, WorkResult
+from shapleyprio.common.messages import WorkerMessage
+from shapleyprio.common.wording import HOUR
+from shapleyprio.daemon.estimation.messages import WaitingJob, WorkAnswer
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.store import ForecastRow
+
+FRESH_SECONDS = HOUR
+"""So old a forecast may be to be shown, and what a cycle found, to forecast from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +101,6 @@ class ForecastRequest(WorkerMessage):
                 found[name] = found.get(name, 0) + node.processors
         return found
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        values = json.loads(text)
-        return cls(
-            **{
-                **values,
-                "competitors": tuple(
-                    Competitor(
-                        name=one["name"],
-                        score=None if one["score"] is None else Trajectory(**one["score"]),
-                    )
-                    for one in values["competitors"]
-                ),
-                "bays": tuple(tuple(names) for names in values["bays"]),
-                "nodes": {name: KnownNode(*node) for name, node in values["nodes"].items()},
-                "waiting": tuple(WaitingJob(**job) for job in values["waiting"]),
-                "after": {int(job): tuple(others) for job, others in values["after"].items()},
-                "asked": None if values["asked"] is None else WaitingJob(**values["asked"]),
-            }
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastAnswer(WorkAnswer):
@@ -137,15 +118,3 @@ class ForecastAnswer(WorkAnswer):
     rows: tuple[ForecastRow, ...] = ()
     small_waits: Mapping[str, int] = field(default_factory=dict)
     cost: LimitCost | None = None
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        values = json.loads(text)
-        return cls(
-            result=WorkResult(values["result"]),
-            why=values["why"],
-            rows=tuple(ForecastRow(**row) for row in values["rows"]),
-            small_waits=values["small_waits"],
-            cost=None if values["cost"] is None else LimitCost(**values["cost"]),
-        )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
 
-from shapleyprio.common.workers import WorkerMessage
+from shapleyprio.common.messages import WorkerMessage
 
 
 class Question(StrEnum):
@@ -47,12 +45,6 @@ class PyslurmRequest(WorkerMessage):
     values: Mapping[str, int] = field(default_factory=dict)
     until: float = math.inf
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        values = json.loads(text)
-        return cls(**{**values, "question": Question(values["question"])})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PyslurmAnswer(WorkerMessage):
@@ -71,9 +63,3 @@ class PyslurmAnswer(WorkerMessage):
     name: str = ""
     refused: Mapping[str, str] = field(default_factory=dict)
     why: str = ""
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `as_json` wrote."""
-        values = json.loads(text)
-        return cls(**{**values, "outcome": Outcome(values["outcome"])})

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.worker import WORKER as ESTIMATOR
 from shapleyprio.daemon.estimation.worker import EstimationWorker
+from shapleyprio.daemon.forecasting.forecasting import StoreForecaster
 from shapleyprio.daemon.forecasting.live import WORKER, ForecastingWorker, LiveForecasts
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shapleyprio.config import Config
+    from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest
     from shapleyprio.daemon.steering.report import CycleReport
     from shapleyprio.store import ForecastRow
     from tests.store.servers import Databases
@@ -83,6 +85,10 @@ class Foreseeing:
         running = self.forecasts._running
         if running is not None:
             running.result(PATIENCE_SECONDS)
+
+    def answer(self, request: ForecastRequest) -> ForecastAnswer:
+        """What a worker answers a request that needs no cycle."""
+        return StoreForecaster(self.store.cluster(NAME)).answer(request)
 
     def known(self) -> dict[int, ForecastRow]:
         """Job -> its forecast."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.forecasting import forecasting
-from shapleyprio.daemon.forecasting.forecasting import StoreForecaster
 from shapleyprio.daemon.forecasting.messages import (
     Competitor,
     ForecastAnswer,
@@ -215,7 +214,7 @@ def job(
 
 
 def medians(daemon: Foreseeing, request: ForecastRequest) -> dict[int, int]:
-    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(request)
+    answer = daemon.answer(request)
     assert answer.result is WorkResult.OK, answer.why
     return {row.job_id: row.median - BEGIN for row in answer.rows}
 
@@ -385,7 +384,7 @@ def test_intervals_are_widened_by_what_was_missed(daemon: Foreseeing) -> None:
         transaction.forecasts.note_starts(
             {row.job_id: BEGIN + 180 for row in rows}
         )  # (180+60)/(60+60) = 2
-    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(asked(job(2, "physics")))
+    answer = daemon.answer(asked(job(2, "physics")))
     (row,) = answer.rows
     t = BEGIN + 300
     assert (row.drawn_early, row.median, row.drawn_late) == (t + 50, t + 50, t + 50)
@@ -397,13 +396,13 @@ def test_a_small_job_submitted_now_would_wait_behind_its_organizations_others(
 ) -> None:
     remember(daemon, *PAST, *BUSY)
     request = asked(job(1, "biology"), job(2, "biology"), scores=(0, 10**6))
-    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(request)
+    answer = daemon.answer(request)
     assert answer.small_waits == {"physics": 50, "biology": 50 + 60 + 2 * 100}
     assert ForecastAnswer.from_json(answer.as_json()) == answer
 
 
 def one_more(daemon: Foreseeing, request: ForecastRequest, job: WaitingJob) -> ForecastRow:
-    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(replace(request, asked=job))
+    answer = daemon.answer(replace(request, asked=job))
     assert (answer.result, answer.small_waits) == (WorkResult.OK, {})
     (row,) = answer.rows
     return row
@@ -441,7 +440,7 @@ def test_one_more_job_like_the_one_that_waits_last_has_its_forecast(
 ) -> None:
     remember(daemon, *PAST, *BUSY)
     *before, last = waiting
-    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(asked(*waiting))
+    answer = daemon.answer(asked(*waiting))
     told = next(row for row in answer.rows if row.job_id == last.job_id)
     assert one_more(daemon, asked(*before), last) == told
 
@@ -454,7 +453,7 @@ def test_one_more_job_far_behind_very_many_is_not_foreseen(
     remember(daemon, *PAST, *BUSY)
     waiting = [job(n, "physics") for n in range(1, 5)]
     request = replace(asked(*waiting), asked=job(0, "physics"))
-    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(request)
+    answer = daemon.answer(request)
     assert (answer.result, answer.rows) == (WorkResult.OK, ())
     assert one_more(daemon, asked(*waiting), job(0, "biology")).median - BEGIN == 350
 

@@ -14,7 +14,6 @@ from shapleyprio.daemon.answering.explain_facts import Prospect
 from shapleyprio.daemon.answering.inquiries import Inquiry
 from shapleyprio.daemon.estimation.messages import WorkResult
 from shapleyprio.daemon.forecasting import live
-from shapleyprio.daemon.forecasting.forecasting import StoreForecaster
 from shapleyprio.daemon.forecasting.limits import cost_of_limit
 from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest, LimitCost
 from shapleyprio.replay.coalitions.survivors import Survivors
@@ -52,7 +51,7 @@ def question(limit: int | None = 10_000, *, ahead: bool = True) -> ForecastReque
 
 
 def cost(daemon: Foreseeing, request: ForecastRequest) -> LimitCost | None:
-    answer = StoreForecaster(daemon.store.cluster(NAME)).answer(request)
+    answer = daemon.answer(request)
     assert (answer.result, answer.rows) == (WorkResult.OK, ())
     assert ForecastAnswer.from_json(answer.as_json()) == answer
     assert ForecastRequest.from_json(request.as_json()) == request
