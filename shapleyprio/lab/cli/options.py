@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from shapleyprio.cli.options.types import duration
 
 OF_A_CLUSTER_SECONDS = 120
 """So long where a private Slurm is to be ended, on a machine that has much to do."""
-
 
 SPEED = "Cluster seconds per real second at most; the clock is slow while Slurm computes."
 
@@ -28,6 +27,22 @@ def speed_option(*, help: str = SPEED) -> Option[Any]:  # noqa: A002
 def side_by_side_option(default: int = 2) -> Option[Any]:
     """Makes the option for how many arms to run at once."""
     return count_option("--side-by-side", default=default, help="How many arms to run at once.")
+
+
+def arm_option(arms: Iterable[str], usual: Iterable[str]) -> Option[Any]:
+    """Returns --arm, which may be given several times.
+
+    Args:
+        arms: names of all that there are.
+        usual: those that run if none is named.
+    """
+    return click.option(
+        "--arm",
+        "arms",
+        multiple=True,
+        type=click.Choice(list(arms)),
+        help=f"What to run; give it several times.  [default: {', '.join(usual)}]",
+    )
 
 
 def directory_option(command: AnyCommand) -> AnyCommand:

@@ -25,6 +25,7 @@ from shapleyprio.cli.options.shared import count_option, output_option
 from shapleyprio.cli.options.types import MOMENT, duration
 from shapleyprio.lab.cli.options import (
     OF_A_CLUSTER_SECONDS,
+    arm_option,
     directory_option,
     keep_option,
     refuse_used_directory,
@@ -77,13 +78,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     show_default=True,
     help="Begin so much earlier; these jobs do not count.",
 )
-@click.option(
-    "--arm",
-    "arms",
-    multiple=True,
-    type=click.Choice(list(ARMS)),
-    help=f"What to run; give it several times.  [default: {', '.join(USUAL_ARMS)}]",
-)
+@arm_option(ARMS, USUAL_ARMS)
 @click.option(
     "--set",
     "changes",

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import click
 from rich.console import Console
@@ -19,8 +18,8 @@ from shapleyprio.cli.options.reporting import publish
 from shapleyprio.cli.shown.progress import progress_bars
 from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
 from shapleyprio.common.output import whole_file
-from shapleyprio.common.wording import dates, duration, listed, percent, whole
-from shapleyprio.config.model import ServiceSection
+from shapleyprio.common.wording import DAY, dates, duration, listed, percent, whole
+from shapleyprio.config.keys import ServiceSection
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.lab.cli.parameters import RehearseParameters
 from shapleyprio.lab.cli.trial_progress import watching
@@ -37,11 +36,11 @@ from shapleyprio.lab.rehearsal.site import read_site
 from shapleyprio.lab.testbed.directories import state_directory
 from shapleyprio.lab.trial.running import Conditions, Trace
 from shapleyprio.lab.trial.steering import Pace
+from shapleyprio.replay.logs.columns import second_of
 from shapleyprio.replay.logs.files import files_of
-from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.logs.reading import read_log, zone_of
 from shapleyprio.replay.policies.titles import title_of
 
-DAY = 86_400
 SEED = 0
 SHOWN = ("organization", "partition", "size")
 
@@ -103,13 +102,11 @@ def prepare(parameters: RehearseParameters) -> Prepared:
             parameters.log, time_zone=parameters.time_zone, progress=bar("reading", None)
         )
     complain(log)
-    since = parameters.since
-    if since is not None and since.tzinfo is None:
-        since = since.replace(tzinfo=ZoneInfo(parameters.time_zone))
+    zone, since = zone_of(parameters.time_zone), parameters.since
     days = last_days(
         log,
         round(parameters.days * DAY),
-        since=None if since is None else int(since.timestamp()),
+        since=None if since is None else second_of(since, zone),
         warm_up=parameters.warm_up,
     )
     jobs = site_jobs(log, site, parameters.organizations, days)

@@ -17,9 +17,10 @@ from shapleyprio.cli.options.refusals import (
 from shapleyprio.cli.options.shared import wide_option
 from shapleyprio.cli.options.types import duration, in_units
 from shapleyprio.cli.options.workloads import log_files, workload_options, workload_parameters
-from shapleyprio.config.model import ServiceSection
+from shapleyprio.config.keys import ServiceSection
 from shapleyprio.lab.cli.options import (
     OF_A_CLUSTER_SECONDS,
+    arm_option,
     directory_option,
     poll_interval_option,
     refuse_used_directory,
@@ -36,13 +37,7 @@ DAEMON = ServiceSection()
 @click.command
 @workload_options
 @wide_option
-@click.option(
-    "--arm",
-    "arms",
-    multiple=True,
-    type=click.Choice(list(ARMS)),
-    help=f"What to run; give it several times.  [default: {', '.join(USUAL_ARMS)}]",
-)
+@arm_option(ARMS, USUAL_ARMS)
 @poll_interval_option(default=in_units(DAEMON.poll_interval))
 @click.option(
     "--new-jobs-interval",

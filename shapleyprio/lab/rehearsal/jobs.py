@@ -222,11 +222,14 @@ def _usage(
         raise SiteError(f"{site.conf.file}: PriorityDecayHalfLife: is no time") from None
     used = usage_before(log, begin, half_life)
     known = np.flatnonzero(used)
-    names, _ = _names(log, site, known)
+    leaves = zip(
+        (account or NOBODY for account in _column_of_names(log, "account", known)),
+        _column(log, "user", known),
+        consortium.organization[known].tolist(),
+        strict=True,
+    )
     sums: dict[tuple[str, str, int], float] = {}
-    organizations = consortium.organization[known].tolist()
-    for of, u, amount in zip(names, organizations, used[known].tolist(), strict=True):
-        leaf = (of.account, of.user, u)
+    for leaf, amount in zip(leaves, used[known].tolist(), strict=True):
         sums[leaf] = sums.get(leaf, 0.0) + amount
     least = max(sums.values(), default=0.0) / (2 * LONGEST_SECONDS)
     return {leaf: amount for leaf, amount in sums.items() if amount > least}
@@ -234,14 +237,11 @@ def _usage(
 
 def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[SiteJob], int]:
     """Returns what jobs name, and how many of them name a partition that is gone."""
-    columns = [_column(log, label, jobs) for label in ("account", "user", "partition", "qos")]
-    for label, column in (("account", columns[0]), ("QOS", columns[3])):
-        for name in set(column):
-            if name and not NAME.fullmatch(name):
-                raise SiteError(f"{log.source}: {label}: {name[:80]!r} is no name of Slurm's")
+    accounts, qos_of = (_column_of_names(log, label, jobs) for label in ("account", "qos"))
+    users, partitions = (_column(log, label, jobs) for label in ("user", "partition"))
     asked = [_request(log, text) for text in _column(log, "request", jobs)]
     there = {name for name, partition in site.conf.partitions.items() if partition.nodes}
-    other = sum(partition not in there for partition in columns[2])
+    other = sum(partition not in there for partition in partitions)
     return [
         SiteJob(
             account=account or NOBODY,
@@ -252,8 +252,23 @@ def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[Sit
             nodes=request.get("node", 0),
             gpus=_gpus(request),
         )
-        for account, user, partition, qos, request in zip(*columns, asked, strict=True)
+        for account, user, partition, qos, request in zip(
+            accounts, users, partitions, qos_of, asked, strict=True
+        )
     ], other
+
+
+def _column_of_names(log: Log, label: str, jobs: NDArray[np.int64]) -> list[str]:
+    """Returns accounts or QOS.
+
+    Raises:
+        SiteError: one is no name of Slurm's.
+    """
+    column = _column(log, label, jobs)
+    for name in set(column):
+        if name and not NAME.fullmatch(name):
+            raise SiteError(f"{log.source}: {label}: {name[:80]!r} is no name of Slurm's")
+    return column
 
 
 def _request(log: Log, text: str) -> Mapping[str, int]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from shapleyprio.common.wording import dates, duration, percent, whole
+from shapleyprio.common.wording import HOUR, dates, duration, percent, whole
 from shapleyprio.lab.rehearsal.answer import GROUPS, Answer, RehearsedRun
 from shapleyprio.lab.rehearsal.arms import TODAY
 from shapleyprio.lab.rehearsal.jobs import Days
@@ -21,8 +21,6 @@ from shapleyprio.reports.html.page import Cell, Front, Page, Section, Table, col
 from shapleyprio.reports.html.provenance import versions
 from shapleyprio.reports.replay_page import choice_of
 from shapleyprio.reports.replayed import Replayed
-
-HOUR = 3600
 
 
 def rehearsal_page(answer: Answer, *, days: Days, speed: int, command: str) -> Page:

@@ -175,14 +175,20 @@ class _Reader:
         if key not in SETTINGS:
             self._leave_out({key: written})
             return
-        value = line.taken(written, value)
-        if key == "preemptmode":
-            value, whole_value = preempt_modes(value)
-            if not whole_value:
-                self._leave_out({key: SETTINGS[key]})
-        elif key == "selecttype" and value == "select/cons_res":
+        value = self._taken(line, SETTINGS[key], value)
+        if key == "selecttype" and value == "select/cons_res":
             value = "select/cons_tres"  # which later releases alone have, and decides alike
         self._settings[SETTINGS[key]] = value
+
+    def _taken(self, line: ConfLine, key: str, text: str) -> str:
+        """Returns what is taken over of a value."""
+        value = line.taken(key, text)
+        if key != "PreemptMode":
+            return value
+        value, is_whole = preempt_modes(value)
+        if not is_whole:
+            self._leave_out({key.lower(): key})
+        return value
 
     def _add_node(self, line: ConfLine) -> None:
         keys = self._keys(line)
@@ -252,12 +258,7 @@ class _Reader:
         for key in PARTITION:
             if key not in keys:
                 continue
-            value = line.taken(PARTITION[key], keys[key])
-            if key == "preemptmode":
-                value, whole_value = preempt_modes(value)
-                if not whole_value:
-                    self._leave_out({key: PARTITION[key]})
-            if value:
+            if value := self._taken(line, PARTITION[key], keys[key]):
                 options[PARTITION[key]] = value
         nodes = tuple(dict.fromkeys(self._nodes_of(line, keys.get("nodes", ""))))
         return SitePartition(nodes, MappingProxyType(options))

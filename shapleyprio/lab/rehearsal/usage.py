@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.common.wording import DAY
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.lab.testbed.packages import program
@@ -24,7 +25,7 @@ LONGEST_SECONDS = 600
 PATIENCE_SECONDS = 600  # real ones
 LOOK_SECONDS = 0.5
 
-USUAL_HALF_LIFE = 7 * 86_400
+USUAL_HALF_LIFE = 7 * DAY
 
 
 def half_life_of(text: str) -> int:

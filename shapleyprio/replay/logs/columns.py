@@ -237,6 +237,11 @@ def _or_unreadable(read: Callable[[str], int], text: str) -> int:
         return UNREADABLE
 
 
+def second_of(moment: datetime, zone: tzinfo) -> int:
+    """Returns the second since the epoch of a moment, in a time zone if it has none itself."""
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp())
+
+
 def _moment(text: str, zone: tzinfo) -> int:
     """Reads what `Column.moments` meets seldom."""
     if text in _NEVER:
@@ -244,8 +249,7 @@ def _moment(text: str, zone: tzinfo) -> int:
     if _MOMENT.fullmatch(text) is None:
         return UNREADABLE
     try:
-        moment = datetime.fromisoformat(text)
-        seconds = int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp())
+        seconds = second_of(datetime.fromisoformat(text), zone)
     except (ValueError, OverflowError):
         return UNREADABLE
     return seconds if 0 < seconds <= LAST_TIME else UNREADABLE

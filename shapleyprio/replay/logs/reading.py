@@ -15,6 +15,7 @@ from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.cells import cells_of_csv
 from shapleyprio.replay.logs.clusters import in_clusters
 from shapleyprio.replay.logs.column_names import FIRST_LINE, SEPARATOR, XDMOD_FIELDS, header_of
+from shapleyprio.replay.logs.columns import second_of
 from shapleyprio.replay.logs.exports.reading import read_exported
 from shapleyprio.replay.logs.exports.recognizing import is_export
 from shapleyprio.replay.logs.files import blocks_of, files_of
@@ -70,8 +71,9 @@ def read_log(
         LogError: it cannot be read; the message says where, what and how to mend it.
     """
     sources = [source] if isinstance(source, str) else list(source)
-    zone = _zone(time_zone)
-    span = _seconds(since, zone), _seconds(until, zone)
+    zone = zone_of(time_zone)
+    begin = None if since is None else second_of(since, zone)
+    span = begin, None if until is None else second_of(until, zone)
     show = progress or (lambda _: None)
     if format == "store" or (format is None and any(map(_URL.match, sources))):
         if len(sources) > 1:
@@ -124,14 +126,12 @@ def _shown(show: ProgressCallback, behind: int, done: int) -> None:
     show(behind + done)
 
 
-def _seconds(moment: datetime | None, zone: tzinfo) -> int | None:
-    """Returns seconds since the epoch."""
-    if moment is None:
-        return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp())
+def zone_of(name: str) -> tzinfo:
+    """Returns the time zone of a name, such as ``Europe/Warsaw``.
 
-
-def _zone(name: str) -> tzinfo:
+    Raises:
+        LogError: it is not known.
+    """
     if name == "UTC":
         return UTC  # known also where there is no database of time zones
     try:

@@ -254,7 +254,7 @@ def test_days_without_a_job_are_refused(folder: Path) -> None:
     ("line", "message"),
     [
         ("7|a b|ann|long|low|", "account: 'a b' is no name of Slurm's"),
-        ("7|physics|ann|long|x'y|", "QOS: \"x'y\" is no name of Slurm's"),
+        ("7|physics|ann|long|x'y|", "qos: \"x'y\" is no name of Slurm's"),
     ],
 )
 def test_names_that_sacctmgr_would_take_for_something_else_are_refused(
