@@ -130,7 +130,7 @@ def store_of(
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapleyprio.store.store.LONGEST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("shapleyprio.store.cluster_store.LONGEST_PAUSE_SECONDS", 0.0)
 
 
 def test_a_life_of_faults_ends_with_the_exact_ledger(

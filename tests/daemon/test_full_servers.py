@@ -158,7 +158,7 @@ def _made(kind: str, server: Server) -> str:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapleyprio.store.store.LONGEST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("shapleyprio.store.cluster_store.LONGEST_PAUSE_SECONDS", 0.0)
 
 
 def test_commands_say_in_one_line_that_a_servers_disk_is_full(

@@ -6,29 +6,29 @@ ledger that is right for the records it has: if the next one never comes, they a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
 
-from shapleyprio.common.wording import clock_time
+from shapleyprio.common.wording import DAY, clock_time
 from shapleyprio.config import Config
-from shapleyprio.config.membership import Unknown, configured_membership
 from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.accounting.accounting import CHUNK, OpenLedger
 from shapleyprio.daemon.accounting.cluster_clock import after_look, check_clock
-from shapleyprio.daemon.accounting.moves import called, holds_nothing, sentences
-from shapleyprio.daemon.accounting.ownership import Holders, holders_in
+from shapleyprio.daemon.accounting.known_layout import KnownLayout
+from shapleyprio.daemon.accounting.moves import holds_nothing, sentences
+from shapleyprio.daemon.accounting.ownership import Holders
 from shapleyprio.daemon.accounting.remembered import Remembered
 from shapleyprio.daemon.accounting.tally import AccountedSoFar, Opening
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
-from shapleyprio.slurm.port import Controller, Layout, Malformed, Slurm
+from shapleyprio.slurm.port import Controller, Malformed, Slurm
 from shapleyprio.slurm.shared_reading import Source
 from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
 
-CATCH_UP_SECONDS = 86_400
+CATCH_UP_SECONDS = DAY
 """This much of unread accounting is asked for at once, and twice as much after a quiet time.
 
 So a year of a busy cluster asks slurmdbd for no more at once than it can answer, and a month
@@ -41,10 +41,7 @@ QUIET_RECORDS = 5000
 MOST_COUNTED = 100
 """In one cycle Slurm is asked for at most so many runs how many processors they hold where."""
 
-LAYOUT_SECONDS = 600
-"""Nodes, partitions, accounts and weights are reread this often."""
-
-DEFAULT_OPENING_SECONDS = 30 * 86_400
+DEFAULT_OPENING_SECONDS = 30 * DAY
 """Where the horizon is unlimited and nothing else is said, the ledger opens this far back."""
 
 log = structlog.get_logger(__name__)
@@ -87,6 +84,9 @@ class Intake:
         store: of the cluster.
         on_opening: called when the store has got a ledger that it did not have before.
         segment: of the cluster, whose jobs and nodes alone it accounts.
+
+    Attributes:
+        known: the cluster's layout.
     """
 
     def __init__(
@@ -99,41 +99,18 @@ class Intake:
     ) -> None:
         self._config = config
         self._segment = segment
+        self.known = KnownLayout(config, segment)
         self._slurm = slurm
         self._store = store
         self._on_opening = on_opening
-        self._layout: Layout | None = None
-        self._cluster_nodes: Collection[str] = ()
-        self._layout_read = 0
-        self._sizes: Mapping[str, int] = {}
         self._asked_to_count: set[RunKey] = set()
         self._without_any: list[str] = []
-        self._unknown: Collection[Unknown] = ()
         self._stay: Stay | None = None
         self._remembered: Remembered | None = None
-
-    @property
-    def layout(self) -> Layout:
-        """Slurm's nodes, partitions, accounts and weights, as last read, the segment's alone."""
-        assert self._layout is not None, "the layout is read before records are accounted"
-        return self._layout
-
-    def note_nodes(self, names: Collection[str]) -> None:
-        """Has the layout reread by the next cycle if the cluster has other nodes than it says.
-
-        Args:
-            names: of all nodes of the cluster, as they are now.
-        """
-        if names != self._cluster_nodes:
-            self.forget_layout()
 
     def forget(self) -> None:
         """Has the ledger reread from the store."""
         self._remembered = None
-
-    def forget_layout(self) -> None:
-        """Has the layout reread by the next cycle."""
-        self._layout_read = 0
 
     def account(self, source: Source) -> Iterator[tuple[OpenLedger, AccountedSoFar]]:
         """Accounts everything up to now, piece by piece.
@@ -155,8 +132,7 @@ class Intake:
             before = source.controller()
             now = before.time
             complete = before.accounting_backlog == 0
-            if self._layout is None or now - self._layout_read >= LAYOUT_SECONDS:
-                self._read_layout(source, now)
+            self.known.refresh(source, now)
             watermark = self._trusted_watermark(before)
             opened_at = self._opens(now) if watermark is None else watermark.opened
             read_until = opened_at if watermark is None else watermark.observed_until
@@ -200,7 +176,7 @@ class Intake:
             opens=self._opens(now),
             ask_holders=lambda: self._news_of_holders(now),
             weight=fairness.weight,
-            sizes=lambda: self._sizes,
+            sizes=lambda: self.known.sizes,
             mentioned=mentioned,
             remembered=remembered,
         )
@@ -328,7 +304,7 @@ class Intake:
         try:
             opened = self._transact(this, work, now, reached)
         except _UnheardOfError:
-            self._read_layout(this.source, this.asked_at)
+            self.known.read(this.source, this.asked_at)
             opened = self._transact(this, work, now, reached)
         self._log_holders(opened)
         self._log_stay(opened.stay)
@@ -352,7 +328,7 @@ class Intake:
             if not this.is_begun:
                 opened.begin_answer()
                 opened.enter(self._stay_in_pool(this.asked_at, opened))
-                for kind, names in self._holders().items():
+                for kind, names in self.known.holders().items():
                     opened.observe_holders(kind, names, this.asked_at)
             work(opened)
             opened.close(now or this.asked_at, observed_until=reached() or 0)
@@ -381,33 +357,9 @@ class Intake:
         )
 
     def _news_of_holders(self, now: int) -> Holders:
-        if self._layout_read != now:
+        if self.known.read_at != now:
             raise _UnheardOfError
-        return self._holders()
-
-    def _read_layout(self, source: Source, now: int) -> None:
-        layout = source.layout()
-        self._cluster_nodes = layout.nodes.keys()
-        self._layout = self._segment.layout(layout)
-        self._layout_read = now
-        tres = self._config.fairness.tres
-        self._sizes = {name: node.tres.get(tres, 0) for name, node in self._layout.nodes.items()}
-        self._log_unknown(layout)
-
-    def _holders(self) -> Holders:
-        return holders_in(configured_membership(self._config, self.layout))
-
-    def _log_unknown(self, layout: Layout) -> None:
-        """Logs once, and when it is new, what the configuration names and the cluster lacks."""
-        found = configured_membership(self._config, layout).unknown
-        for unknown in found:
-            if unknown not in self._unknown:
-                log.warning(
-                    f"Slurm knows no {unknown.kind} {unknown.name}",
-                    configured_for=called(unknown.organization),
-                    did_you_mean=unknown.nearest(layout),
-                )
-        self._unknown = found
+        return self.known.holders()
 
     def _log_stay(self, stay: Stay | None) -> None:
         """Logs once, and when it changes, in which pool the cluster is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,12 +12,12 @@ from shapleyprio.common.wording import names_shown
 from shapleyprio.config import Config
 from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.accounting.accounting import OpenLedger
-from shapleyprio.daemon.accounting.intake import Intake
+from shapleyprio.daemon.accounting.known_layout import KnownLayout
 from shapleyprio.daemon.pushing.managed import KnownValues
-from shapleyprio.daemon.ranking.demand import Demand, Rooms, Scene
+from shapleyprio.daemon.ranking.demand import CountingJobs, Demand, Rooms, Scene
 from shapleyprio.daemon.ranking.observation import Observation, note_capacities, note_layout
-from shapleyprio.daemon.ranking.waits import pending_jobs_of, waits_of
 from shapleyprio.fairness.runs import Run
+from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.slurm.channels import Channel
 from shapleyprio.slurm.port import Layout, PendingJob
 from shapleyprio.slurm.shared_reading import Source
@@ -64,7 +64,7 @@ class ClusterObserver:
     Args:
         config: the organizations, and what counts.
         store: of the ledger, which gets what is new.
-        intake: which knows the cluster's layout.
+        known: the layout of the cluster.
         segment: what the ledger has of the cluster.
         channel: that carries the priorities.
         managed: what we did there.
@@ -74,7 +74,7 @@ class ClusterObserver:
         self,
         config: Config,
         store: ClusterStore,
-        intake: Intake,
+        known: KnownLayout,
         segment: Segment,
         channel: Channel,
         managed: KnownValues,
@@ -82,7 +82,7 @@ class ClusterObserver:
         self._names = [organization.name for organization in config.organizations]
         self._tres = config.fairness.tres
         self._store = store
-        self._intake = intake
+        self._known = known
         self._segment = segment
         self._channel = channel
         self._managed = managed
@@ -108,8 +108,8 @@ class ClusterObserver:
         in_slurm = source.pending()
         queue = self._segment.queue(in_slurm)
         in_cluster = source.nodes()
-        self._intake.note_nodes(in_cluster.keys())  # the next cycle finds out whose new ones are
-        layout = self._intake.layout
+        self._known.note_nodes(in_cluster.keys())  # the next cycle finds out whose new ones are
+        layout = self._known.layout
         nodes = self._segment.nodes(in_cluster, layout)
         of_unknown_accounts = self._count_unknown_accounts(queue.jobs)
 
@@ -169,10 +169,10 @@ class ClusterObserver:
 
         One that has just been added is known in the next cycle.
         """
-        found = self._intake.layout.of_unknown_accounts(pending)
+        found = self._known.layout.of_unknown_accounts(pending)
         jobs = sum(found.values())
         if found.keys() - self._unknown_accounts:
-            self._intake.forget_layout()
+            self._known.forget()
         if found and found.keys() != self._unknown_accounts:
             log.warning(
                 "pending jobs of accounts unknown to Slurm's accounting have no organization",
@@ -181,3 +181,36 @@ class ClusterObserver:
             )
         self._unknown_accounts = frozenset(found)
         return jobs
+
+
+def waits_of(runs: Iterable[Run], tenures: Tenures) -> list[Wait]:
+    """Returns how long runs had waited, those left out that count for no organization."""
+    found = []
+    for run in runs:
+        start = run.key.start
+        organization = tenures.holder("account", run.account, start)
+        if organization != NOBODY and not tenures.is_left_out("partition", run.partition, start):
+            found.append(Wait(organization, run.partition, start - run.release))
+    return found
+
+
+def pending_jobs_of(
+    observation: Observation, places: Mapping[tuple[str, str], CountingJobs]
+) -> list[PendingJobs]:
+    """Returns the jobs that could start and wait, by organization and partition.
+
+    Args:
+        observation: the cluster as it is.
+        places: account and partitions -> the jobs there; held ones, for example, do not count.
+    """
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for (account, partitions), (more, _, first) in places.items():
+        organization = observation.organization_of_jobs_in(account, partitions)
+        for partition in partitions.split(","):
+            if organization != NOBODY and partition not in observation.left_out:
+                jobs, since = found.get((organization, partition), (0, first))
+                found[organization, partition] = (jobs + more, min(since, first))
+    return [
+        PendingJobs(organization=organization, partition=partition, jobs=jobs, since=since)
+        for (organization, partition), (jobs, since) in sorted(found.items())
+    ]

@@ -103,7 +103,7 @@ class Cycle:
         )
         self._intake = Intake(config, slurm, store, on_opening, self._segment)
         self._observer = ClusterObserver(
-            config, store, self._intake, self._segment, self._channel, self._managed
+            config, store, self._intake.known, self._segment, self._channel, self._managed
         )
         self._ranker = Ranker(config, store, self._rule, self._channel, estimates)
         self._planner = Planner(
@@ -189,7 +189,7 @@ class Cycle:
             if dry_run:
                 raise
             yield from self._steer_by_last(report, source, error)
-        layout = self._intake.layout
+        layout = self._intake.known.layout
         if not dry_run:
             report = self._count_after_end(report, opened)
         report = replace(
@@ -238,7 +238,7 @@ class Cycle:
             self._slurm,
             opened.tenures,
             t=opened.watermark.observed_until,
-            kill_wait=self._intake.layout.kill_wait_seconds,
+            kill_wait=self._intake.known.layout.kill_wait_seconds,
         )
         users = most_after_end(self._store, t=report.t)
         return replace(report, after_end=after_end, users_after_end=users)
@@ -292,7 +292,7 @@ class Cycle:
         source: Source,
         guaranteed: Guaranteed | None = None,
     ) -> Plan:
-        layout = self._intake.layout
+        layout = self._intake.known.layout
         holders = observation.holders(*layout.accounts)
         waiting = PlanInput(
             pending=observation.pending,
@@ -343,7 +343,10 @@ class Cycle:
 
         What is accounted stays, for it is no worse than what Slurm itself keeps.
         """
-        if self._intake.layout.enforces_accounts or self._config.slurm.allow_unenforced_accounts:
+        if (
+            self._intake.known.layout.enforces_accounts
+            or self._config.slurm.allow_unenforced_accounts
+        ):
             return
         if not dry_run:
             raise UnenforcedAccountsError(f"nothing is written into Slurm: {NOT_ENFORCED}")
@@ -355,7 +358,7 @@ class Cycle:
         plan, points = report.plan, report.ranked.wanted.points
         holders = {
             account: tenures.holder("account", account, report.t)
-            for account in self._intake.layout.accounts
+            for account in self._intake.known.layout.accounts
         }
         by_account = {name: points[held] for name, held in holders.items() if held in points}
         table = self._table if plan.pause is None else self._no_table

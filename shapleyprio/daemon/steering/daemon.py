@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
-from threading import Lock, Thread
 from time import monotonic
 from typing import Protocol
 
 import sdnotify
 import structlog
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.schedulers.background import BackgroundScheduler
 
-from shapleyprio.common.wording import visible
+from shapleyprio.common.wording import HOUR
 from shapleyprio.config import Config, ConfigError
 from shapleyprio.config.written import written
-from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.freshness import patience_of
-from shapleyprio.daemon.answering.status import DAY
 from shapleyprio.daemon.drift.live import LiveDrift
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.dry_run import DryRun
+from shapleyprio.daemon.steering.ledger_cycles import LedgerCycles
 from shapleyprio.daemon.steering.metrics import Metrics
-from shapleyprio.daemon.steering.outcomes import FAILURES, outcome_of
-from shapleyprio.daemon.steering.report import CycleReport
-from shapleyprio.slurm.port import AdapterInUse, SlurmError
-from shapleyprio.slurm.releases import untested
-from shapleyprio.slurm.shared_reading import SharedReading, Source
+from shapleyprio.daemon.steering.outcomes import FAILURES
+from shapleyprio.daemon.steering.timetable import DRIFT, Timetable
+from shapleyprio.slurm.port import SlurmError
 from shapleyprio.store import StoreError
 
 VERSION = version("shapleyprio")
-PRUNE_SECONDS = 3600
+CYCLE = "cycle"
+PRUNE_SECONDS = HOUR
 PRUNING_SECONDS = 10.0
 """For so long no cycle waits for more to be pruned than is under way."""
 FIRST_DRIFT_SECONDS = 60
@@ -101,8 +96,10 @@ class Daemon:
         self._config = config
         self._read_config = parts.read_config
         self._make_cycles = parts.make_cycles
-        self._cycles = parts.make_cycles(config)
-        self._metrics = parts.metrics
+        self._notifier = sdnotify.SystemdNotifier()
+        self._cycles = LedgerCycles(
+            parts.make_cycles(config), parts.metrics, self._notifier.notify, parts.dry_run
+        )
         self._site = parts.site
         self._lease = parts.lease
         self._standby = parts.standby
@@ -111,19 +108,10 @@ class Daemon:
         self._took_over = False
         self._noted: Config | None = None
         if self._dry_run is None:
-            self._metrics.leads = lambda: self._lease.leads
+            parts.metrics.leads = lambda: self._lease.leads
         self._activity: tuple[int, int] | None = None
-        self._slurm_version = ""
-        self._adapter: AdapterInUse | None = None
         self._newcomers = False
-        self._changing_schedule = Lock()
-        self._stopping = False
-        self._notifier = sdnotify.SystemdNotifier()
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC,
-            executors={"default": ThreadPoolExecutor(1), "drift": ThreadPoolExecutor(1)},
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
-        )
+        self._timetable = Timetable()
 
     def run(self) -> bool:
         """Runs cycles until SIGTERM or SIGINT; SIGHUP rereads the configuration.
@@ -143,29 +131,23 @@ class Daemon:
             self._lease.take()
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread is started
         self._site.open(self._config)
-        self._scheduler.add_job(
-            self._cycle_or_log,
-            "interval",
-            seconds=self._config.service.poll_interval,
-            id="cycle",
-            next_run_time=datetime.now(UTC),
-        )
-        self._scheduler.add_job(self._prune, "interval", seconds=PRUNE_SECONDS, id="prune")
+        self._schedule_cycles()
+        self._timetable.repeat("prune", self._prune, PRUNE_SECONDS)
         self._schedule_new_job_poll()
         self._schedule_drift()
-        self._scheduler.start()
+        self._timetable.scheduler.start()
         self._notifier.notify("READY=1")
         if not self._lease.is_ours:
             log.info("standing by", cluster=self._lease.store.cluster)
             self._notifier.notify("STATUS=standing by")
         self._lease.keep(self._lead, self._stand_by)
         while signal.sigwait(signals) == signal.SIGHUP:
-            self._scheduler.add_job(self._reload)
+            self._timetable.scheduler.add_job(self._reload)
         log.info("stopping", after="the running cycle")
         self._notifier.notify("STOPPING=1")
         if self._drift is not None:
             self._drift.stop()
-        if not self._end_schedule():
+        if not self._timetable.end(lambda: self._lease.silent_seconds < LOST_SECONDS):
             log.error("the store does not answer; the running cycle is not waited for")
             return False
         self._site.close()
@@ -174,48 +156,23 @@ class Daemon:
             return False
         return True
 
-    def _end_schedule(self) -> bool:
-        """Prevents any other cycle and waits for the running one; returns whether that has ended.
-
-        It is given up when the store has not answered for a while.
-        """
-        with self._changing_schedule:
-            self._stopping = True
-        ending = Thread(target=self._scheduler.shutdown, name="ending", daemon=True)
-        ending.start()
-        while ending.is_alive() and self._lease.silent_seconds < LOST_SECONDS:
-            ending.join(0.1)
-        return not ending.is_alive()
-
     def _lead(self) -> None:
         """Begins to steer, as the lease has become ours."""
         log.info("steering", cluster=self._lease.store.cluster)
         self._took_over = True
-        self._change_schedule(lambda: self._bring_forward(datetime.now(UTC)))
+        self._timetable.change(self._cycle_at_once)
 
     def _stand_by(self, lost: LeaseHeldError) -> None:
         """Steers no more, as another process has taken the lease."""
-        for cycle in self._cycles:
-            self._fail(lost, cycle.ledger)
+        self._cycles.fail_all(lost)
         log.info("standing by", cluster=self._lease.store.cluster)
-        self._change_schedule(lambda: self._scheduler.add_job(self._rest))
+        self._timetable.change(lambda: self._timetable.scheduler.add_job(self._rest))
 
     def _rest(self) -> None:
         """Ends what works beside the cycles, as another process steers; leading restarts it."""
         if not self._lease.is_ours:
-            for cycle in self._cycles:
-                cycle.end()
+            self._cycles.end()
             self._took_over = True
-
-    def _change_schedule(self, change: Callable[[], object]) -> None:
-        """Changes the schedule from within one of its jobs.
-
-        While the scheduler is shut down it holds its locks and waits for these jobs, which must
-        not wait for it then.
-        """
-        with self._changing_schedule:
-            if not self._stopping:
-                change()
 
     def run_once(self) -> None:
         """Runs one cycle of each ledger, and prunes the store.
@@ -225,7 +182,7 @@ class Daemon:
         """
         with self._lease.held():
             self._note_configuration()
-            _, failed = self._run_cycles()
+            _, failed = self._cycles.run()
             for failure in failed.values():
                 raise failure
             if self._dry_run is None:
@@ -238,21 +195,22 @@ class Daemon:
         began = datetime.now(UTC)
         try:
             if self._took_over:  # what was found out before another daemon steered may not hold
-                self._cycles = self._make_cycles(self._config)
+                self._cycles.each = self._make_cycles(self._config)
                 self._took_over, self._noted = False, None
             self._note_configuration()
             self._look_first()
-            reorder, failed = self._run_cycles()
+            reorder, failed = self._cycles.run()
         except LeaseHeldError as lost:
             log.warning("cycle given up", why=str(lost))  # the lease's own thread counts the loss
-        except Exception as failure:  # noqa: BLE001  # `_fail` logs it
-            for cycle in self._cycles:
-                self._fail(failure, cycle.ledger)
+        except Exception as failure:  # noqa: BLE001  # it is logged
+            self._cycles.fail_all(failure)
         else:
             for ledger, why in failed.items():
-                self._fail(why, ledger)
+                self._cycles.fail(why, ledger)
             self._hasten(began, reorder)
-            self._publish_changes()
+            if self._dry_run is None:
+                patience = patience_of(self._config.service.poll_interval)
+                self._cycles.publish_changes(self._lease.store, patience)
 
     def _note_configuration(self) -> None:
         """Stores the configuration that steers from now on; if that fails, the next time."""
@@ -287,139 +245,20 @@ class Daemon:
         if reorder is not None:
             rest = timedelta(seconds=SHORTEST_REST * self._config.service.poll_interval)
             due = max(began + timedelta(seconds=reorder + 1), datetime.now(UTC) + rest)
-            self._change_schedule(lambda: self._bring_forward(due))
+            self._timetable.change(lambda: self._timetable.bring_forward(CYCLE, due))
 
-    def _bring_forward(self, due: datetime) -> None:
-        if due < self._scheduler.get_job("cycle").next_run_time:
-            self._scheduler.modify_job("cycle", next_run_time=due)
+    def _schedule_cycles(self) -> None:
+        """Runs a cycle at once, and on from there."""
+        interval = self._config.service.poll_interval
+        self._timetable.repeat(CYCLE, self._cycle_or_log, interval, first=datetime.now(UTC))
 
-    def _fail(self, failure: Exception, ledger: str) -> None:
-        outcome = outcome_of(failure)
-        foreseen = isinstance(failure, tuple(FAILURES))
-        log.error(
-            "cycle failed",
-            **self._naming(ledger),
-            outcome=outcome,
-            **({"why": str(failure)} if foreseen else {"exc_info": failure}),
-        )
-        self._metrics.of(ledger).publish_failure(outcome)
-        if foreseen:
-            self._notifier.notify(f"STATUS=cycle failed: {visible(str(failure))}")
-
-    def _naming(self, ledger: str) -> dict[str, str]:
-        """Returns what to log of a ledger: nothing where there is one alone."""
-        return {"ledger": ledger} if len(self._cycles) > 1 else {}
-
-    def _run_cycles(self) -> tuple[int | None, dict[str, Exception]]:
-        """Runs one cycle of each ledger, whatever becomes of the others.
-
-        Returns:
-            seconds until the order changes in one of them, None if in none; and ledger -> why its
-            cycle failed.
-
-        Raises:
-            LeaseHeldError: another process steers the cluster.
-        """
-        if self._dry_run is not None:
-            self._dry_run.begin([cycle.ledger for cycle in self._cycles])
-        reorders: list[int] = []
-        failed: dict[str, Exception] = {}
-        for cycle, source in self._shared():
-            try:
-                report = self._run_cycle(cycle, source)
-            except LeaseHeldError:
-                raise
-            except Exception as failure:  # noqa: BLE001  # who called logs it, or raises it
-                failed[cycle.ledger] = failure
-                if isinstance(failure, StoreError):
-                    self._go_on(cycle, source)
-            else:
-                reorders += [s for s in [report.seconds_until_reorder] if s is not None]
-        if self._dry_run is not None:
-            self._dry_run.show()
-        return min(reorders, default=None), failed
-
-    def _go_on(self, cycle: Cycle, source: Source | None) -> None:
-        """Steers what it can without the store."""
-        try:
-            written = cycle.go_on(source)
-        except (SlurmError, StoreError) as why:
-            log.error("nothing goes on without the store", why=str(why))
-        else:
-            self._metrics.of(cycle.ledger).publish_without_store(written)
-
-    def _shared(self) -> Iterator[tuple[Cycle, Source | None]]:
-        """Yields each cycle, and what it shares with the others as long as that is young."""
-        reading: SharedReading | None = None
-        for cycle in self._cycles:
-            if len(self._cycles) > 1 and (reading is None or reading.is_old):
-                reading = cycle.share()
-            yield cycle, reading
-
-    def _run_cycle(self, cycle: Cycle, source: Source | None) -> CycleReport:
-        dry_run = self._dry_run is not None
-        report = cycle.run(dry_run=dry_run, source=source)
-        self._log_version(report.slurm_version)
-        self._log_adapter(report.adapter)
-        self._metrics.of(cycle.ledger).publish(report, dry_run=dry_run)
-        self._notifier.notify(f"STATUS=cycle {report.number}: {report.pushed.applied} written")
-        log.info(
-            "cycle",
-            **self._naming(cycle.ledger),
-            number=report.number,
-            t=report.t,
-            records_read=report.tally.seen,
-            runs_new_or_changed=report.tally.kept,
-            quarantined=report.tally.quarantined,
-            planned=len(report.plan.pushes),
-            written=report.pushed.applied,
-            touched=report.touched,
-            postponed=report.plan.postponed,
-            seconds=round(sum(report.seconds.values()), 3),
-        )
-        if self._dry_run is not None:
-            self._dry_run.end(cycle.ledger, report)
-        return report
-
-    def _publish_changes(self) -> None:
-        """Publishes what changed in the last day; if it cannot be read, what is known of it."""
-        if self._dry_run is not None:
-            return
-        since = int(time.time()) - DAY
-        for cycle in self._cycles:
-            with suppress(StoreError), self._lease.store.ledger(cycle.ledger).reading() as view:
-                patience = patience_of(self._config.service.poll_interval)
-                self._metrics.of(cycle.ledger).publish_changes(read_changes(view, since, patience))
-
-    def _log_version(self, version: str) -> None:
-        """Logs which Slurm this is, once and again when it is another one."""
-        if version != self._slurm_version:
-            self._slurm_version = version
-            log.info("Slurm", version=version)
-            if reason := untested(version):
-                log.warning(f"this release of Slurm {reason}", version=version)
-
-    def _log_adapter(self, adapter: AdapterInUse | None) -> None:
-        """Logs that another adapter is used than is preferred, once and again when that changes."""
-        if adapter != self._adapter:
-            self._adapter = adapter
-            if adapter is not None and adapter.why:
-                log.warning(
-                    "another adapter than the preferred one is used",
-                    adapter=adapter.name,
-                    instead_of=adapter.instead_of,
-                    why=adapter.why,
-                )
+    def _cycle_at_once(self) -> None:
+        self._timetable.bring_forward(CYCLE, datetime.now(UTC))
 
     def _schedule_new_job_poll(self) -> None:
-        """Schedules the poll for new and changed jobs between cycles."""
-        if self._scheduler.get_job("new_job_poll") is not None:
-            self._scheduler.remove_job("new_job_poll")
+        """Polls for new and changed jobs between cycles."""
         interval = self._config.service.new_jobs_interval
-        if interval is not None:
-            self._scheduler.add_job(
-                self._poll_new_jobs, "interval", seconds=interval, id="new_job_poll"
-            )
+        self._timetable.repeat("new_job_poll", self._poll_new_jobs, interval)
 
     def _follow(self, old: Config) -> None:
         """Goes at the pace of the new configuration."""
@@ -427,10 +266,7 @@ class Daemon:
             self._schedule_drift()
         if self._config.service.new_jobs_interval != old.service.new_jobs_interval:
             self._schedule_new_job_poll()
-        self._scheduler.reschedule_job(
-            "cycle", trigger="interval", seconds=self._config.service.poll_interval
-        )
-        self._bring_forward(datetime.now(UTC))
+        self._schedule_cycles()
 
     def _look_first(self) -> None:
         """Notes before the first cycle what the polls compare with.
@@ -440,7 +276,7 @@ class Daemon:
         """
         if self._activity is None:
             with suppress(SlurmError):  # the cycle finds out
-                self._activity = self._cycles[0].activity()
+                self._activity = self._cycles.each[0].activity()
 
     def _poll_new_jobs(self) -> None:
         """Starts a cycle at once for jobs that came or were changed, and one more at the next poll.
@@ -450,29 +286,26 @@ class Daemon:
         if not self._lease.is_ours:
             return
         try:
-            activity = self._cycles[0].activity()
+            activity = self._cycles.each[0].activity()
         except SlurmError:
             return  # the next cycle finds out
         came = activity != self._activity and self._activity is not None
         self._activity = activity
         if came or self._newcomers:
-            self._change_schedule(lambda: self._bring_forward(datetime.now(UTC)))
+            self._timetable.change(self._cycle_at_once)
         self._newcomers = came
 
     def _schedule_drift(self) -> None:
         """Replays from soon on, when the first cycles have run, on a thread of its own."""
-        if self._scheduler.get_job("drift") is not None:
-            self._scheduler.remove_job("drift")
         interval = self._config.drift.interval
-        if self._drift is not None and interval is not None:
-            soon = timedelta(seconds=min(interval, FIRST_DRIFT_SECONDS))
-            self._scheduler.add_job(
+        if self._drift is not None:
+            soon = timedelta(seconds=min(interval or 0, FIRST_DRIFT_SECONDS))
+            self._timetable.repeat(
+                DRIFT,
                 self._replay_drift,
-                "interval",
-                seconds=interval,
-                id="drift",
-                executor="drift",
-                next_run_time=datetime.now(UTC) + soon,
+                interval,
+                first=datetime.now(UTC) + soon,
+                thread=DRIFT,
             )
 
     def _replay_drift(self) -> None:
@@ -484,19 +317,11 @@ class Daemon:
         if not self._lease.is_ours:
             return
         until = monotonic() + PRUNING_SECONDS
-        for cycle, source in self._shared():
-            try:
-                pruned = cycle.prune(source, until=until)
-            except tuple(FAILURES) as failure:
-                log.error("pruning failed", **self._naming(cycle.ledger), why=str(failure))
-            else:
-                log.info("pruned", **self._naming(cycle.ledger), runs=pruned)
+        self._cycles.prune(until)
         if monotonic() >= until:  # cycles that are due come first
-            self._change_schedule(self._prune_again)
-
-    def _prune_again(self) -> None:
-        if self._scheduler.running:
-            self._scheduler.modify_job("prune", next_run_time=datetime.now(UTC))
+            self._timetable.change(
+                lambda: self._timetable.bring_forward("prune", datetime.now(UTC))
+            )
 
     def _reload(self) -> None:
         """Takes a new configuration over as a whole, or keeps the old one as a whole."""
@@ -520,19 +345,8 @@ class Daemon:
             self._note_refusal(str(failure))
         else:
             before, self._config = self._config, config
-            self._replace(cycles)
+            self._cycles.replace(cycles)
             self._lease.seconds = config.service.lease
-            self._change_schedule(lambda: self._follow(before))
+            self._timetable.change(lambda: self._follow(before))
             log.info("configuration reloaded")
         self._notifier.notify("READY=1")
-
-    def _replace(self, cycles: Sequence[Cycle]) -> None:
-        """Runs these cycles from now on, and ends what served ledgers that are no more."""
-        before, self._cycles = self._cycles, cycles
-        new = {cycle.ledger: cycle for cycle in cycles}
-        self._metrics.withdraw_others(new.keys())
-        for cycle in before:
-            if cycle.ledger in new:
-                new[cycle.ledger].continue_from(cycle)
-            else:
-                cycle.end()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.ranking.demand import CountingJobs
 from shapleyprio.daemon.ranking.observation import Observation
-from shapleyprio.daemon.ranking.waits import pending_jobs_of
+from shapleyprio.daemon.ranking.observing import pending_jobs_of
 from shapleyprio.fairness.tenure import Tenure, Tenures
 from shapleyprio.store import PendingJobs
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Cluster, Service, config

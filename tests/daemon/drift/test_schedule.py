@@ -62,13 +62,13 @@ class Stage:
                 drift=cast("LiveDrift", self.replays),
             ),
         )
-        scheduler = self.daemon._scheduler
+        scheduler = self.daemon._timetable.scheduler
         scheduler.start(paused=True)
         scheduler.add_job(self.daemon._cycle_or_log, "interval", seconds=30, id="cycle")
         self.daemon._schedule_drift()
 
     def interval(self) -> timedelta | None:
-        job = self.daemon._scheduler.get_job("drift")
+        job = self.daemon._timetable.scheduler.get_job("drift")
         return None if job is None else cast("timedelta", job.trigger.interval)
 
 
@@ -77,11 +77,11 @@ def stage(store: Store) -> Iterator[Stage]:
     stage = Stage(store, config())
     yield stage
     stage.replays.stop()
-    stage.daemon._scheduler.shutdown()
+    stage.daemon._timetable.scheduler.shutdown()
 
 
 def test_a_replay_does_not_delay_the_cycle(stage: Stage, store: Store) -> None:
-    scheduler = stage.daemon._scheduler
+    scheduler = stage.daemon._timetable.scheduler
     job = scheduler.get_job("drift")
     job.modify(next_run_time=job.next_run_time - timedelta(days=1))
     scheduler.resume()
@@ -111,7 +111,7 @@ def test_a_new_configuration_moves_switches_off_and_on(stage: Stage) -> None:
 
 
 def test_a_new_configuration_with_the_same_interval_leaves_the_schedule(stage: Stage) -> None:
-    before = stage.daemon._scheduler.get_job("drift").next_run_time
+    before = stage.daemon._timetable.scheduler.get_job("drift").next_run_time
     stage.file = config(service={"poll_interval": "7s"})
     stage.daemon._reload()
-    assert stage.daemon._scheduler.get_job("drift").next_run_time == before
+    assert stage.daemon._timetable.scheduler.get_job("drift").next_run_time == before

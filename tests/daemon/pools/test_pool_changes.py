@@ -85,7 +85,7 @@ class Changing:
                 lease=self.lease,
             ),
         )
-        scheduler = self.daemon._scheduler
+        scheduler = self.daemon._timetable.scheduler
         scheduler.start(paused=True)
         scheduler.add_job(self.daemon._cycle_or_log, "interval", seconds=30, id="cycle")
         self.slurm.submit("physics", processors=8, processing_time=100, partition="fast")
@@ -153,7 +153,7 @@ def split_no_more() -> Config:
 def changing(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Changing]:
     changing = Changing(url_of(store), store, monkeypatch)
     yield changing
-    changing.daemon._scheduler.shutdown()
+    changing.daemon._timetable.scheduler.shutdown()
 
 
 def test_pools_come_move_and_go_while_the_daemon_runs(changing: Changing) -> None:
@@ -217,7 +217,7 @@ def test_a_pool_whose_accounting_fails_stops_no_other_and_catches_up(changing: C
         changing.slurm.records = fail_once  # type: ignore[method-assign]
         changing.slurm.asked.clear()
         if behind == "c1/gpu":
-            changing.daemon._cycles = changing.daemon._cycles[::-1]
+            changing.daemon._cycles.each = changing.daemon._cycles.each[::-1]
         changing.cycle()
         assert changing.cycles(behind)[-1] == "slurm_unavailable"
         assert changing.cycles(other)[-1] == "ok"
@@ -234,7 +234,7 @@ def test_a_pool_whose_accounting_fails_stops_no_other_and_catches_up(changing: C
 
 def test_what_keeps_one_pool_from_being_pruned_keeps_no_other(changing: Changing) -> None:
     changing.cycle()
-    first, second = changing.daemon._cycles
+    first, second = changing.daemon._cycles.each
 
     def fail(source: Source | None = None, *, until: float = 0) -> int:
         raise SlurmUnavailableError(f"nobody answers {source}")
@@ -267,7 +267,7 @@ def test_a_pool_that_goes_takes_its_estimator_along(
         assert changing.is_estimated("c1/gpu")
     finally:
         changing.stop_estimators()
-        changing.daemon._scheduler.shutdown()
+        changing.daemon._timetable.scheduler.shutdown()
 
 
 def test_estimators_end_while_another_daemon_steers_and_begin_anew_with_the_lease(
@@ -288,11 +288,11 @@ def test_estimators_end_while_another_daemon_steers_and_begin_anew_with_the_leas
         with pytest.raises(LeaseHeldError) as lost, changing.lease.store.transaction():
             pytest.fail("it may not write")
         daemon._stand_by(lost.value)
-        daemon._scheduler.resume()
+        daemon._timetable.scheduler.resume()
         wait_until(lambda: not changing.estimators(), real_seconds=60, what="estimators to end")
         assert not changing.is_estimated("c1/cpu")
 
-        daemon._scheduler.pause()
+        daemon._timetable.scheduler.pause()
         wait_until(changing.lease.try_to_take, real_seconds=60, what="the lease again")
         changing.cycle()
         after = changing.estimators()
@@ -301,4 +301,4 @@ def test_estimators_end_while_another_daemon_steers_and_begin_anew_with_the_leas
         assert changing.is_estimated("c1/cpu")
     finally:
         changing.stop_estimators()
-        daemon._scheduler.shutdown()
+        daemon._timetable.scheduler.shutdown()

@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 from shapleyprio.daemon.accounting.accepted_clock import accept_clock
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError, ClockError
-from shapleyprio.daemon.accounting.intake import CATCH_UP_SECONDS, LAYOUT_SECONDS
+from shapleyprio.daemon.accounting.intake import CATCH_UP_SECONDS
+from shapleyprio.daemon.accounting.known_layout import LAYOUT_SECONDS
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.steering.outcomes import UnenforcedAccountsError
 from shapleyprio.fairness.ledger import Ledger

@@ -78,7 +78,7 @@ class Stage:
                 lease=self.lease,
             ),
         )
-        scheduler = self.daemon._scheduler
+        scheduler = self.daemon._timetable.scheduler
         scheduler.start(paused=True)
         scheduler.add_job(self.daemon._cycle_or_log, "interval", seconds=30, id="cycle")
 
@@ -93,12 +93,12 @@ class Stage:
         return next((float(line[len(name) :]) for line in text.splitlines() if name in line), 0)
 
     def interval(self) -> timedelta:
-        job = self.daemon._scheduler.get_job("cycle")
+        job = self.daemon._timetable.scheduler.get_job("cycle")
         interval: timedelta = job.trigger.interval
         return interval
 
     def next_cycle(self) -> datetime:
-        due: datetime = self.daemon._scheduler.get_job("cycle").next_run_time
+        due: datetime = self.daemon._timetable.scheduler.get_job("cycle").next_run_time
         return due
 
 
@@ -108,8 +108,8 @@ def stage(slurm: Cluster, store: Store) -> Iterator[Stage]:
     slurm.submit("physics", processing_time=9)
     stage = Stage(slurm, store)
     yield stage
-    if stage.daemon._scheduler.running:
-        stage.daemon._scheduler.shutdown()
+    if stage.daemon._timetable.scheduler.running:
+        stage.daemon._timetable.scheduler.shutdown()
 
 
 def logged(stage: Stage, action: str) -> list[Mapping[str, object]]:
@@ -144,11 +144,11 @@ def test_the_next_cycle_comes_when_the_order_turns(
 ) -> None:
     stage.file = config(service={"poll_interval": "1h"})
     stage.daemon._reload()
-    stage.daemon._scheduler.reschedule_job("cycle", trigger="interval", hours=1)
+    stage.daemon._timetable.scheduler.reschedule_job("cycle", trigger="interval", hours=1)
     now = stage.next_cycle() - timedelta(hours=1)
     for reorder, seconds in ((None, 3600), (9000, 3600), (1440, 1441), (2400, 1441), (1, 360)):
         report = CycleReport(number=1, ranked=Ranked(seconds_until_reorder=reorder))
-        monkeypatch.setattr(stage.daemon, "_run_cycle", lambda *_, found=report: found)
+        monkeypatch.setattr(stage.daemon._cycles, "_run_one", lambda *_, found=report: found)
         stage.daemon._cycle_or_log()
         assert abs(stage.next_cycle() - now - timedelta(seconds=seconds)) < A_MOMENT
 
@@ -158,7 +158,7 @@ def due_at_a_poll(stage: Stage) -> Callable[[], bool]:
     """Polls, and returns whether a cycle is due then."""
 
     def poll() -> bool:
-        stage.daemon._scheduler.reschedule_job("cycle", trigger="interval", hours=1)
+        stage.daemon._timetable.scheduler.reschedule_job("cycle", trigger="interval", hours=1)
         stage.daemon._poll_new_jobs()
         return stage.next_cycle() - datetime.now(UTC) < A_MOMENT
 
@@ -220,7 +220,7 @@ def test_a_cycle_comes_at_once_for_what_others_change_and_not_for_what_it_wrote(
     assert not poll()
 
 
-@pytest.mark.parametrize("during", ["_run_cycle", "_read_config"])
+@pytest.mark.parametrize("during", ["_run_one", "_read_config"])
 def test_who_stops_during_a_change_of_the_schedule_does_not_wait_forever(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, during: str
 ) -> None:
@@ -231,16 +231,17 @@ def test_who_stops_during_a_change_of_the_schedule_does_not_wait_forever(
         assert stopping.wait(30)
         time.sleep(0.2)  # so that the scheduler waits for us when we want to change it
         report = CycleReport(number=1, ranked=Ranked(seconds_until_reorder=5))
-        return report if during == "_run_cycle" else config(service={"poll_interval": "9s"})
+        return report if during == "_run_one" else config(service={"poll_interval": "9s"})
 
     def stop() -> None:
         stopping.set()
-        stage.daemon._end_schedule()
+        stage.daemon._timetable.end(lambda: True)
 
-    monkeypatch.setattr(stage.daemon, during, slow)
-    work = stage.daemon._cycle_or_log if during == "_run_cycle" else stage.daemon._reload
-    stage.daemon._scheduler.add_job(work)
-    stage.daemon._scheduler.resume()
+    owner = stage.daemon._cycles if during == "_run_one" else stage.daemon
+    monkeypatch.setattr(owner, during, slow)
+    work = stage.daemon._cycle_or_log if during == "_run_one" else stage.daemon._reload
+    stage.daemon._timetable.scheduler.add_job(work)
+    stage.daemon._timetable.scheduler.resume()
     assert begun.wait(30)
     ending = Thread(target=stop, daemon=True)
     ending.start()
@@ -252,12 +253,12 @@ def test_a_qos_has_its_priority_without_us(stage: Stage) -> None:
     stage.file = config(push={"channel": "qos"})
     stage.daemon._reload()
     stage.slurm.take_down("slurmctld")  # would be noticed
-    assert stage.daemon._cycles[0].activity() is None
+    assert stage.daemon._cycles.each[0].activity() is None
 
 
 def test_the_new_job_poll_follows_the_configuration(stage: Stage) -> None:
     def interval() -> timedelta | None:
-        job = stage.daemon._scheduler.get_job("new_job_poll")
+        job = stage.daemon._timetable.scheduler.get_job("new_job_poll")
         return None if job is None else job.trigger.interval
 
     for new, seconds in (("9s", 9), ("off", None), ("7s", 7)):
@@ -297,7 +298,7 @@ def test_a_cycle_that_failed_to_a_busy_store_is_logged(
         other = Stage(slurm, impatient)
         with held_by_another(stage.store):
             *_, line = logged(other, "_cycle_or_log")
-        other.daemon._scheduler.shutdown()
+        other.daemon._timetable.scheduler.shutdown()
     assert line["outcome"] == "store_failed"
     assert str(line["why"]).startswith(f"store {impatient.name}: ")
 
@@ -331,13 +332,13 @@ def test_a_daemon_leads_until_it_loses_the_lease(stage: Stage) -> None:
 
 def test_who_leads_anew_remembers_nothing_of_before(stage: Stage) -> None:
     stage.daemon._cycle_or_log()
-    before = stage.daemon._cycles[0]
+    before = stage.daemon._cycles.each[0]
     stage.daemon._cycle_or_log()
-    assert stage.daemon._cycles[0] is before
+    assert stage.daemon._cycles.each[0] is before
     stage.daemon._lead()
     assert stage.next_cycle() - datetime.now(UTC) < A_MOMENT
     stage.daemon._cycle_or_log()
-    assert stage.daemon._cycles[0] is not before
+    assert stage.daemon._cycles.each[0] is not before
 
 
 def test_one_cycle_gives_the_lease_back_even_if_it_fails(stage: Stage) -> None:
@@ -361,7 +362,7 @@ def test_one_cycle_prunes_as_a_daemon_does(stage: Stage) -> None:
 def test_a_long_pruning_lets_due_cycles_go_first(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scheduler = stage.daemon._scheduler
+    scheduler = stage.daemon._timetable.scheduler
     scheduler.add_job(stage.daemon._prune, "interval", seconds=3600, id="prune")
     due = scheduler.get_job("prune").next_run_time
     stage.daemon._prune()
@@ -497,7 +498,7 @@ def test_a_cycle_that_fails_for_its_store_goes_on_by_the_journal(
     stage: Stage, tmp_path: Path
 ) -> None:
     with Journal.open(tmp_path / "journal", create=True) as journal:
-        stage.daemon._cycles = [
+        stage.daemon._cycles.each = [
             Cycle(stage.daemon._config, stage.slurm, stage.lease.store, journal=journal)
         ]
         stage.daemon._cycle_or_log()

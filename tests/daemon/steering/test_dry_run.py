@@ -285,7 +285,7 @@ def open_to_all(
         entered.chmod(0o755)
     temporary.chmod(0o777)
     known = version("shapleyprio")  # others may not be able to read the checkout
-    monkeypatch.setattr("shapleyprio.daemon.steering.metrics.version", lambda _: known)
+    monkeypatch.setattr("shapleyprio.daemon.steering.counters.version", lambda _: known)
 
 
 @pytest.mark.usefixtures("open_to_all")
@@ -383,7 +383,7 @@ def test_a_dry_run_neither_takes_nor_needs_the_lease_of_the_daemon_that_steers(
     with Store.open(url, create=True) as store:
         steers = make_daemon(busy, config(), store.cluster(NAME))
         steers._lease.take()
-        steers._run_cycles()
+        steers._cycles.run()
         before = content(url)
         (output,) = dry_run(url, busy, config(BIOLOGY, PHYSICS))
         assert [one.status.organization for one in output.standings] == ["physics", "biology"]

@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.daemon.accounting.tally import AccountedSoFar, Tally
 from shapleyprio.daemon.pushing.push import PushCounts
-from shapleyprio.daemon.steering.metrics import BY_ORGANIZATION, Metrics
+from shapleyprio.daemon.steering.gauges import BY_ORGANIZATION
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.daemon.steering.outcomes import FAILURES
 from shapleyprio.daemon.steering.report import CycleReport
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Service, config
