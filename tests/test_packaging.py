@@ -26,7 +26,7 @@ from shapleyprio.cli.options.shared import DEFAULT_CONFIG
 from shapleyprio.cli.report import command as report
 from shapleyprio.common.shipped import shipped_files
 from shapleyprio.config import ConfigError, StoreSection
-from shapleyprio.config.model import DriftSection, EstimationSection
+from shapleyprio.config.keys import DriftSection, EstimationSection
 from shapleyprio.daemon.checking.draft import draft
 from shapleyprio.daemon.client import load_settings
 from shapleyprio.daemon.serving import server

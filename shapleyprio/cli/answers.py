@@ -12,13 +12,12 @@ from rich.console import Console
 from shapleyprio.cli.common import alone
 from shapleyprio.cli.shown.explanations import sentences_on_job, sentences_on_jobs
 from shapleyprio.cli.shown.prospects import sentences_on_what_if
-from shapleyprio.cli.shown.tables import sentences_on_steering
+from shapleyprio.cli.shown.steering import sentences_on_steering
 from shapleyprio.cli.status import STALE, read_each
 from shapleyprio.config import Config
 from shapleyprio.config.segments import Segment, segment_of
 from shapleyprio.daemon.answering.explain import (
     NothingToExplainError,
-    QueueSource,
     explain_account,
     explain_job,
     explain_user,
@@ -32,6 +31,7 @@ from shapleyprio.daemon.answering.inquiries import (
     InquiryAnswer,
     RecentQueue,
 )
+from shapleyprio.daemon.answering.scene import QueueSource
 from shapleyprio.daemon.answering.waiting_work import seen_by
 from shapleyprio.daemon.answering.what_if import Forecasting, what_if
 from shapleyprio.daemon.forecasting.live import LiveForecasts

@@ -13,14 +13,8 @@ from shapleyprio.cli.common import load
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.refusals import refuse
 from shapleyprio.cli.options.shared import config_option, pool_option
-from shapleyprio.cli.shown.tables import (
-    Cells,
-    FittingColumn,
-    FittingTable,
-    after_end_table,
-    plan_table,
-    standard_output,
-)
+from shapleyprio.cli.shown.standings import after_end_table, plan_table
+from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.common.wording import (
     MISSING,
     clock_time,

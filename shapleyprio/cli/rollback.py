@@ -10,7 +10,8 @@ import click
 from shapleyprio.cli.common import load
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option
-from shapleyprio.cli.shown.tables import plan_table, standard_output
+from shapleyprio.cli.shown.standings import plan_table
+from shapleyprio.cli.shown.tables import standard_output
 from shapleyprio.config import connect
 from shapleyprio.daemon.ledgers import cluster_of
 from shapleyprio.daemon.pushing.cut_off import hand_over, journal_of

@@ -14,14 +14,9 @@ from shapleyprio.cli.common import alone, daemon_to_ask, load, url_option
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option
 from shapleyprio.cli.shown.explanations import SET_BY_HAND
-from shapleyprio.cli.shown.tables import (
-    Cells,
-    FittingColumn,
-    FittingTable,
-    sentences_on_steering,
-    standard_output,
-    standings_table,
-)
+from shapleyprio.cli.shown.standings import standings_table
+from shapleyprio.cli.shown.steering import sentences_on_steering
+from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.cli.shown.waiting_work import in_words, users_table
 from shapleyprio.common.wording import MISSING, clock_time, count, delay, duration, listed, visible
 from shapleyprio.config import Config

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from shapleyprio.config.load import ConfigError, load_config
-from shapleyprio.config.model import (
-    Config,
+from shapleyprio.config.keys import (
     ConsortiumSection,
     DriftSection,
     FairnessSection,
@@ -17,6 +15,8 @@ from shapleyprio.config.model import (
     SlurmSection,
     StoreSection,
 )
+from shapleyprio.config.load import ConfigError, load_config
+from shapleyprio.config.model import Config
 from shapleyprio.config.organization import Organization
 from shapleyprio.config.pool import Pool
 from shapleyprio.config.reference import config_reference

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.policies.registry import policy_named
+from shapleyprio.replay.policies.names import policy_named
 from tests.replay.test_karma import allocated, demands
 
 

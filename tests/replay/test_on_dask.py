@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from shapleyprio.lab.bench.replay.replay_workloads import made_up
+from shapleyprio.replay.engine.beginning import jobs_of, record_of
 from shapleyprio.replay.engine.limits import ref_block
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.spans import Changes, Span, bounds_of
-from shapleyprio.replay.engine.state import jobs_of, record_of
 from shapleyprio.replay.errors import DaskError, PolicyError
 from shapleyprio.replay.policies import on_dask, run_policy
 from shapleyprio.replay.policies.coalitions import schedule_of_ref

@@ -12,7 +12,8 @@ from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.options.parameters import AuditParameters, WorkloadParameters
 from shapleyprio.cli.options.reporting import publish
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
-from shapleyprio.cli.shown.tables import MOST_USERS, standard_output
+from shapleyprio.cli.shown.standings import MOST_USERS
+from shapleyprio.cli.shown.tables import standard_output
 from shapleyprio.replay.audit.auditing import Audit, audit
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import audit_as_json

@@ -12,7 +12,7 @@ import click
 from shapleyprio.cli.offline.in_force import read_in_force
 from shapleyprio.cli.options.types import Month
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
-from shapleyprio.cli.shown.tables import MOST_USERS
+from shapleyprio.cli.shown.standings import MOST_USERS
 from shapleyprio.common.errors import OutputError, ReplayError
 from shapleyprio.common.output import write_json
 from shapleyprio.common.wording import dates, listed

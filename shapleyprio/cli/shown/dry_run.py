@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from shapleyprio.cli.shown.tables import FittingTable, plan_table, standings_table
+from shapleyprio.cli.shown.standings import plan_table, standings_table
+from shapleyprio.cli.shown.tables import FittingTable
 from shapleyprio.common.wording import clock_time, magnitude, signed_duration, visible
 from shapleyprio.daemon.accounting.moves import holds_nothing, together
 from shapleyprio.daemon.answering.status import OrganizationStatus

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from typing import Literal
 
 from shapleyprio.cli.shown.prospects import sentences_on_start
-from shapleyprio.cli.shown.tables import on_exception
+from shapleyprio.cli.shown.ranks import counted, sentence, sentences_on_rank
+from shapleyprio.cli.shown.steering import on_exception
 from shapleyprio.cli.shown.waiting_work import sentences_on_waiting_work
 from shapleyprio.common.wording import (
-    SECONDS_OF_AN_HOUR,
     clock_time,
-    count,
-    delay,
-    duration_in_words,
-    listed,
-    owed,
-    three_digits,
 )
 from shapleyprio.daemon.answering.explain_facts import (
     Basis,
@@ -27,10 +20,6 @@ from shapleyprio.daemon.answering.explain_facts import (
     Outside,
 )
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization
-from shapleyprio.daemon.answering.pool_status import PoolStatus
-from shapleyprio.daemon.drift.figures import LastWindow
-from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
@@ -38,7 +27,6 @@ from shapleyprio.store import Push, PushState, WaitingWork
 
 NO_REASON = "None"
 """What Slurm shows of a job that its scheduler has not looked at yet."""
-
 
 SET_BY_HAND = {"priority": "priority itself", "site_factor": "site factor", "nice": "nice"}
 """What somebody may set at a job -> what to call it."""
@@ -63,7 +51,7 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None, channel
         *state,
         *sentences_on_start(explanation.prospect),
         *_on_submission(job, explanation.given),
-        *_on_rank(explanation.ranked, explanation.basis, outside, influence),
+        *sentences_on_rank(explanation.ranked, explanation.basis, outside, influence),
         *_on_waiting_work(explanation.ranked, "user", "" if job is None else job.user),
         *_on_what_stands(explanation, channel),
         *_on_by_hand(explanation),
@@ -88,7 +76,7 @@ def sentences_on_jobs(
     for jobs in explanation.organizations:
         sentences += [
             *_on_count(explanation, jobs),
-            *_on_rank(
+            *sentences_on_rank(
                 jobs.ranked,
                 explanation.basis,
                 _on_outside(jobs.outside, jobs.accounts, channel),
@@ -140,11 +128,11 @@ def _on_count(explanation: JobsExplanation, jobs: OrganizationJobs) -> list[str]
         accounts = f" of account {' and '.join(jobs.accounts)}"
     if jobs.waiting is None:
         return [
-            f"{name} had {_jobs(jobs.running)}{accounts} running; its pending jobs are not known."
+            f"{name} had {counted(jobs.running)}{accounts} running; its pending jobs are not known."
         ]
     held = f", {jobs.held} of them held," if jobs.held else ""
     sentences = [
-        f"{name} has {_jobs(jobs.waiting)}{accounts} waiting{held} and {jobs.running} running."
+        f"{name} has {counted(jobs.waiting)}{accounts} waiting{held} and {jobs.running} running."
     ]
     if jobs.oldest is not None:
         sentences.append(
@@ -154,43 +142,11 @@ def _on_count(explanation: JobsExplanation, jobs: OrganizationJobs) -> list[str]
     if jobs.next_job is not None:
         sentences.append(
             f"Next in line is job {jobs.next_job.label} with priority {jobs.next_job.priority}. "
-            f"{_sentence(_have((jobs.ahead or 0) - (jobs.tied_ahead or 0)))} a higher one"
+            f"{sentence(_have((jobs.ahead or 0) - (jobs.tied_ahead or 0)))} a higher one"
             f"{_tied(jobs.tied_ahead or 0)}."
         )
         sentences += sentences_on_start(jobs.prospect)
     return sentences
-
-
-def _on_rank(
-    ranked: RankedOrganization | None, basis: Basis, outside: list[str], influence: int | None
-) -> list[str]:
-    if basis.t is None:
-        return ["No cycle has succeeded yet, so ranks are not known."]
-    if ranked is None:
-        return outside
-    before = sum(ranked.before.values())
-    stand = "wait" if influence else "are ahead"
-    if before == 1:
-        stand = "waits" if influence else "is ahead"
-    return [
-        *_on_why(ranked, basis, clock_time(basis.t)),
-        *_on_union(ranked),
-        *_on_window(ranked, basis.window),
-        f"{_sentence(_jobs(before))} of organizations with a better rank {stand}"
-        f"{_by_name(ranked.before)}.",
-        _on_fair_share(ranked, basis.horizon),
-    ]
-
-
-def _on_union(ranked: RankedOrganization) -> list[str]:
-    union = ranked.union
-    if union is None:
-        return []
-    return [
-        f"First ranks all of {union.parent}, which together {owed(union.balance_per_part or 0)}: "
-        f"{union.rank} of {union.unions}. Within it {ranked.organization} is {union.place} of "
-        f"{union.members}."
-    ]
 
 
 def _on_outside(outside: Outside | None, accounts: Sequence[str], channel: str) -> list[str]:
@@ -221,65 +177,6 @@ def _on_outside(outside: Outside | None, accounts: Sequence[str], channel: str) 
     return ["It counts for no organization, so it gets no points."]
 
 
-def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
-    """Returns the rank and why it is so: by what was given and got, or in the rule's own words."""
-    rank = f"rank {ranked.rank} of {ranked.organizations}"
-    that_is = [f"That is {rank} and gives its jobs {ranked.points} points."]
-    here = ""
-    if basis.pool is not None and basis.pool.spans_others:
-        here = f" at {cluster_behind(basis.cluster)}"
-        that_is = [_in_pool(ranked, basis.pool), *that_is, *basis.pool.troubles()]
-    balance = f"{ranked.organization} {_balance(ranked)}{here}"
-    spread = f"spread over all work done{here and ' there'}"
-    if basis.rule == DirectContr.name:
-        return [
-            *_on_fallback(basis),
-            f"As of {time} {balance}, measured by what it contributed, {spread}; "
-            f"{_on_age(basis.horizon)}.",
-            *that_is,
-        ]
-    if ranked.gain is not None and basis.estimated_at is not None:
-        return [
-            *ranked.gain.sentences(),
-            f"What {ranked.organization} is worth to the others{here} was estimated at "
-            f"{clock_time(basis.estimated_at)}; measured by that, as of {time} it "
-            f"{_balance(ranked)}{here}, {spread}.",
-            *that_is,
-        ]
-    if here:
-        return [f"As of {time} {balance}, by the rule {basis.rule}.", *that_is]
-    by_balance = ranked.score == ranked.balance
-    why = f"it {_balance(ranked)}" if by_balance else ranked.reason
-    return [
-        f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({why}).",
-        f"That gives its jobs {ranked.points} points.",
-    ]
-
-
-def _in_pool(ranked: RankedOrganization, pool: PoolStatus) -> str:
-    """Says what decides where it is not what was given and got at this cluster alone."""
-    clusters = listed([cluster_behind(ledger) for ledger in pool.stay.clusters])
-    balance = pool.balance_per_part(ranked.organization) or 0
-    return (
-        f"What decides is pool {pool.stay.pool}, over {clusters}: by what all of them add since "
-        f"they are in it, {ranked.organization} {owed(balance)}."
-    )
-
-
-def _on_fair_share(ranked: RankedOrganization, horizon: int | None) -> str:
-    each = ranked.used_each
-    since = "it owns no processors"
-    if each is not None:
-        when = "so far" if horizon is None else f"in the last {duration_in_words(horizon)}"
-        since = f"its jobs used {_hours(each)} hours of each processor it owns {when}"
-    before = sum(ranked.before_by_fair_share.values())
-    return (
-        f"Under Slurm's fair share, with the processors owned as shares, it would be rank "
-        f"{ranked.fair_share_rank} of {ranked.organizations}, because {since}: {_jobs(before)} of "
-        f"other organizations would be ahead{_by_name(ranked.before_by_fair_share)}."
-    )
-
-
 def _on_waiting_work(
     ranked: RankedOrganization | None, whose: Literal["user", "account"], name: str
 ) -> list[str]:
@@ -298,7 +195,7 @@ def _on_own(ranked: RankedOrganization | None, ahead: int | None) -> list[str]:
     if ranked is None or not ahead:
         return []
     verb = "is" if ahead == 1 else "are"
-    return [f"{_sentence(_jobs(ahead))} of {ranked.organization} itself {verb} ahead."]
+    return [f"{sentence(counted(ahead))} of {ranked.organization} itself {verb} ahead."]
 
 
 def _on_what_stands(explanation: JobExplanation, channel: str) -> list[str]:
@@ -331,7 +228,7 @@ def _on_exceptions(explanation: JobExplanation) -> list[str]:
     if explanation.put_ahead:
         verb = "goes" if explanation.put_ahead == 1 else "go"
         sentences.append(
-            f"{_sentence(_jobs(explanation.put_ahead))} {verb} first by exceptions or "
+            f"{sentence(counted(explanation.put_ahead))} {verb} first by exceptions or "
             "guarantees; `shapleyprio status` says which."
         )
     return sentences
@@ -360,64 +257,16 @@ def _on_slurm(job: PendingJob, explanation: JobExplanation) -> list[str]:
     return sentences
 
 
-def _balance(ranked: RankedOrganization) -> str:
-    if ranked.balance_per_part is None and ranked.balance:  # a standing of an older release
-        return "is owed" if ranked.balance > 0 else "owes"
-    return owed(ranked.balance_per_part or 0)
-
-
-def _on_fallback(basis: Basis) -> list[str]:
-    now = basis.steering
-    if now is None or now.chosen in {"", basis.rule}:
-        return []
-    return [
-        f"The rule {now.chosen} has no estimate to rely on, so {basis.rule} ranks until it has."
-    ]
-
-
-def _on_window(ranked: RankedOrganization, window: LastWindow | None) -> list[str]:
-    """Says by how much the organization was late or ahead: the number of all reports."""
-    if window is None or ranked.delay is None:
-        return []
-    return [
-        f"Against {window.in_words}, {ranked.organization} was {delay(ranked.delay)}, spread over "
-        "everybody's work."
-    ]
-
-
-def _on_age(horizon: int | None) -> str:
-    most = "" if horizon is None else f", up to an age of {duration_in_words(horizon)}"
-    return f"the earlier work was done, the more it counts{most}"
-
-
 def _tied(jobs: int) -> str:
     """Returns what follows about jobs of the same priority; empty if none of them is ahead."""
     if not jobs:
         return ""
     verb = "is" if jobs == 1 else "are"
     return (
-        f", and {_jobs(jobs)} with the same one {verb} ahead, since Slurm then takes first what "
+        f", and {counted(jobs)} with the same one {verb} ahead, since Slurm then takes first what "
         "was submitted first"
     )
 
 
-def _by_name(before: Mapping[str, int]) -> str:
-    some = [f"{name} {jobs}" for name, jobs in before.items() if jobs]
-    return f" ({', '.join(some)})" if some else ""
-
-
-def _jobs(number: int) -> str:
-    return count(number, "job")
-
-
-def _have(jobs: int, of: str = "") -> str:
-    whose = f" {of}" if of else ""
-    return f"{_jobs(jobs)}{whose} {'has' if jobs == 1 else 'have'}"
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def _hours(seconds: Fraction) -> str:
-    return three_digits(seconds / SECONDS_OF_AN_HOUR)
+def _have(jobs: int) -> str:
+    return f"{counted(jobs)} {'has' if jobs == 1 else 'have'}"

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from shapleyprio.common.wording import count, listed, names_shown
+from shapleyprio.common.wording import count, names_shown
 from shapleyprio.config import Config
 from shapleyprio.config.membership import (
-    Membership,
-    Unknown,
     claims_of,
     configured_membership,
-    host_list_of,
 )
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.checking.check_addresses import check_addresses
+from shapleyprio.daemon.checking.check_claims import (
+    check_claims,
+    check_members,
+    check_nodes,
+    check_processors,
+)
 from shapleyprio.daemon.checking.check_guarantees import check_guarantees
 from shapleyprio.daemon.checking.check_ownership import check_ownership
 from shapleyprio.daemon.checking.check_pool import check_pool
+from shapleyprio.daemon.checking.check_priorities import (
+    check_channel,
+    check_left_out_partitions,
+    check_weights,
+)
 from shapleyprio.daemon.checking.check_table import check_table
 from shapleyprio.daemon.estimation.packages import REMEDY, missing_packages
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.fairness.scale import scale
-from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import AdapterInUse, Controller, Layout, PendingQueue, Slurm, SlurmError
-from shapleyprio.slurm.priority import SHORTEST_CALC_PERIOD, others_by_factor
 from shapleyprio.slurm.releases import untested
 
 CLOCK_SKEW_SECONDS = 5
+
 BACKLOG_RECORDS = 1000
 """Records that wait for the accounting daemon; some always do while jobs come and go."""
 
@@ -70,7 +76,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     yield from _release(layout)
     yield from check_addresses(config, layout)
     yield from _enforcement(config, layout)
-    yield from _claims(members, layout)
+    yield from check_claims(members, layout)
     owners: set[str] = set()
     for segment in segments:
         own, part = segment.configured(config), segment.layout(layout)
@@ -78,16 +84,16 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
         owners |= set(shape.nodes.values())
         for finding in (
             *_weight(own),
-            *_nodes(shape),
+            *check_nodes(shape),
             *check_ownership(own, segment.ledger, shape, controller.time),
-            *_processors(own, shape, part),
+            *check_processors(own, shape, part),
             *check_guarantees(own.guarantees, shape, part),
         ):
             yield finding if segment.is_whole else finding.of(f"pool {segment.name}")
-    yield from _organizations(config, members, owners)
-    yield from _weights(config, layout)
-    yield from _channel(config, claims, layout)
-    yield from _left_out_partitions(config)
+    yield from check_members(config, members, owners)
+    yield from check_weights(config, layout)
+    yield from check_channel(config, claims, layout)
+    yield from check_left_out_partitions(config)
     yield from _inquiries(config, slurm, layout, claims)
     yield from _privilege(config, slurm)
     queue = _ask(slurm.pending, "the queue")
@@ -201,192 +207,6 @@ def _enforcement(config: Config, layout: Layout) -> Iterator[Finding]:
         ),
         "set AccountingStorageEnforce=associations in slurm.conf and restart slurmctld",
     )
-
-
-def _claims(members: Membership, layout: Layout) -> Iterator[Finding]:
-    for unknown in members.unknown:
-        yield _not_in_slurm(unknown, layout)
-    if orphans := [account for account, name in members.accounts.items() if name == NOBODY]:
-        yield Finding(
-            Severity.WARNING,
-            f"accounts {listed(orphans)}",
-            "belong to no organization: their jobs get no priority, queue behind all others and "
-            "earn the owners of the nodes nothing",
-            "add them to the `accounts` of an organization, or to fairness.leave_out_accounts",
-        )
-
-
-def _nodes(members: Membership) -> Iterator[Finding]:
-    by_claimants: dict[tuple[str, ...], list[str]] = {}
-    for node, claimants in members.contested.items():
-        by_claimants.setdefault(claimants, []).append(node)
-    for claimants, nodes in by_claimants.items():
-        yield Finding(
-            Severity.ERROR,
-            f"nodes {host_list_of(nodes)}",
-            f"owned by {' and '.join(claimants)}; for now they count for {claimants[0]}",
-            "leave each to one organization; one that lists them under `nodes` outranks those "
-            "that list their partition",
-        )
-    if orphans := [node for node, owner in members.nodes.items() if owner == NOBODY]:
-        yield Finding(
-            Severity.WARNING,
-            f"nodes {host_list_of(orphans)}",
-            "have no owner: work done there is the contribution of no organization",
-            "add them to the `nodes` or `partitions` of their owner",
-        )
-
-
-def _not_in_slurm(unknown: Unknown, layout: Layout) -> Finding:
-    near = unknown.nearest(layout)
-    listing = {
-        "account": "`sacctmgr show account`",
-        "partition": "`scontrol show partition`",
-        "node": "`scontrol show node`",
-    }[unknown.kind]
-    return Finding(
-        Severity.ERROR,
-        f"fairness.leave_out_{unknown.kind}s"
-        if unknown.organization == LEFT_OUT
-        else f"organization {unknown.organization}",
-        f"Slurm knows no {unknown.kind} {unknown.name}",
-        f"did you mean {near!r}?" if near else f"correct the name; {listing} lists them",
-    )
-
-
-def _left_out_partitions(config: Config) -> Iterator[Finding]:
-    channel = CHANNELS[config.push.channel]
-    if config.fairness.leave_out_partitions and not channel.per_job:
-        yield Finding(
-            Severity.NOTICE,
-            "fairness.leave_out_partitions",
-            f"their jobs do not count, but still have the points of their {channel.carrier}, "
-            f"since push.channel is {channel.name!r}",
-            'unless this is meant, set push.channel = "site_factor", or give them accounts of '
-            "their own and add these to fairness.leave_out_accounts",
-        )
-
-
-def _organizations(
-    config: Config, members: Membership, owners: Collection[str]
-) -> Iterator[Finding]:
-    parents = config.parents
-    heads_that_own = {parents.get(owner, owner) for owner in owners}
-    for organization in config.organizations:
-        subject, name = f"organization {organization.name}", organization.name
-        is_parent = name in parents.values()
-        if not is_parent and name not in {*owners, *members.accounts.values()}:
-            yield Finding(
-                Severity.WARNING,
-                subject,
-                "owns no node and no account: nothing counts for it",
-                "list its `accounts`, and its `nodes` or `partitions`; "
-                "`shapleyprio ownership recount --since DATE` then counts the past for it",
-            )
-            continue
-        if parents.get(name, name) not in heads_that_own:
-            yield Finding(
-                Severity.WARNING,
-                subject,
-                "owns no node of the cluster: it contributes nothing and comes last",
-                "list its `nodes` or `partitions`, unless this is meant",
-            )
-        if not organization.accounts and not is_parent:
-            yield Finding(
-                Severity.NOTICE,
-                subject,
-                "has no accounts: it lends its nodes and runs no jobs of its own",
-                "list its `accounts`, unless this is meant",
-            )
-
-
-def _processors(config: Config, members: Membership, layout: Layout) -> Iterator[Finding]:
-    tres = config.fairness.tres
-    bare = [name for name, node in layout.nodes.items() if not node.tres.get(tres)]
-    offered = sorted({name for node in layout.nodes.values() for name in node.tres})
-    if bare and len(bare) == len(layout.nodes):
-        yield Finding(
-            Severity.ERROR,
-            "fairness.weight",
-            f"no node offers {tres}, so nothing would ever be counted",
-            f"choose what the nodes offer: {', '.join(offered)}",
-        )
-    elif owned := [node for node in bare if members.nodes[node] != NOBODY]:
-        yield Finding(
-            Severity.NOTICE,
-            f"nodes {host_list_of(owned)}",
-            f"offer no {tres}: work done there does not count",
-            "choose another fairness.weight, unless this is meant",
-        )
-
-
-def _weights(config: Config, layout: Layout) -> Iterator[Finding]:
-    if layout.settings.type != "priority/multifactor":
-        yield Finding(
-            Severity.ERROR,
-            "PriorityType",
-            f"is {layout.settings.type or 'not set'}: Slurm starts jobs in the order of their "
-            "submission, whatever is written",
-            "set PriorityType=priority/multifactor in slurm.conf and restart slurmctld",
-        )
-        return
-    channel, influence = CHANNELS[config.push.channel], config.push.influence
-    factors = others_by_factor(layout, channel.factor)
-    others = sum(factors.values())
-    organizations = len(config.organizations)
-    step = channel.step_in_points(layout, scale(organizations, others, influence), organizations)
-    whole = step * max(organizations - 1, 1)
-    by_weight = sorted(factors.items(), key=lambda item: -item[1])
-    named = ", ".join(f"{name} {points}" for name, points in by_weight)
-    added = f"other factors can add {others} points to a job ({named or 'none'})"
-    if blocked := channel.blocked(layout):
-        yield blocked
-    elif step > others:
-        if others:
-            yield Finding(
-                Severity.NOTICE,
-                "priority weights",
-                f"{added}, organizations are {step} apart: they order the jobs within an "
-                "organization only",
-                "set push.influence to fewer points if they should count between organizations",
-            )
-    elif influence is None:
-        yield Finding(
-            Severity.ERROR,
-            "priority weights",
-            f"{added}, organizations are only {step} apart: strict order cannot be kept",
-            f"{channel.strict_remedy}, or set push.influence to a number of points",
-        )
-    else:
-        drowned = others >= whole
-        yield Finding(
-            Severity.WARNING if drowned else Severity.NOTICE,
-            "priority weights",
-            f"{added}, organizations are {step} apart and {whole} from first to last: they can "
-            f"{'drown the whole order' if drowned else 'put neighbors out of order'}",
-            'raise push.influence or make it "strict", unless this is meant',
-        )
-
-
-def _channel(config: Config, claims: Claims, layout: Layout) -> Iterator[Finding]:
-    if "INCR_ONLY" in layout.settings.flags:
-        yield Finding(
-            Severity.ERROR,
-            "PriorityFlags",
-            "has INCR_ONLY: a priority never falls, so an organization never loses its place",
-            "remove INCR_ONLY from PriorityFlags in slurm.conf",
-        )
-    channel = CHANNELS[config.push.channel]
-    yield from channel.demands(layout, claims)
-    period = layout.settings.calc_period_seconds
-    if channel.follows_late and not config.push.touch and period > SHORTEST_CALC_PERIOD:
-        yield Finding(
-            Severity.WARNING,
-            "push.touch",
-            f"is false, and PriorityCalcPeriod is {period} s: pending jobs follow the priority of "
-            f"their {channel.carrier} only that often",
-            "set push.touch = true, or PriorityCalcPeriod=00:01:00 in slurm.conf",
-        )
 
 
 def _inquiries(config: Config, slurm: Slurm, layout: Layout, claims: Claims) -> Iterator[Finding]:

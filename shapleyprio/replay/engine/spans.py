@@ -16,16 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.replay.engine.beginning import coalitions_of, members_of
 from shapleyprio.replay.engine.keys import Block, Ints, Keys
 from shapleyprio.replay.engine.lattice import arriving, begin_block, lattice_keys, run_lazily
-from shapleyprio.replay.engine.state import (
-    Coalitions,
-    Jobs,
-    Record,
-    World,
-    coalitions_of,
-    members_of,
-)
+from shapleyprio.replay.engine.state import Coalitions, Jobs, Record, World
 from shapleyprio.replay.native import native, packed
 
 VALUING = 0.25

@@ -5,23 +5,21 @@ Lines are converted column by column; only malformed ones are looked at again, t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from functools import lru_cache, partial
-from typing import NamedTuple
-from zlib import crc32
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.replay.logs.cells import JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
     LABELS,
     LIMITS,
-    REQUIRED,
     SEPARATOR,
     XDMOD_FIELDS,
     canonical,
@@ -34,39 +32,23 @@ from shapleyprio.replay.logs.filtering import MALFORMED, MALFORMED_KEPT, STEPS, 
 from shapleyprio.replay.logs.joining import Joiner
 from shapleyprio.replay.logs.line_ends import line_ends
 from shapleyprio.replay.logs.partition_limits import with_partition_limits
-from shapleyprio.replay.logs.sacct_lines import Lines, Mask, Numbers, Rows
-from shapleyprio.replay.logs.side_by_side import in_order
-from shapleyprio.replay.workloads.log import UNKNOWN, Log, MalformedLine
-from shapleyprio.replay.workloads.running import LARGEST_COUNT
-from shapleyprio.slurm.text.accounting import LONGEST, NO_NODES
-from shapleyprio.slurm.text.federation import FIRST_FEDERATED
-from shapleyprio.slurm.text.values import (
-    LARGEST_ID,
-    NO_TIME,
-    UnreadableError,
-    amount,
-    duration,
-    hosts,
-    tres,
-    whole,
+from shapleyprio.replay.logs.sacct_fields import (
+    jobs_of,
+    limit_in,
+    nodes_in,
+    numbering_of,
+    processing_time_of,
+    processors_of,
 )
+from shapleyprio.replay.logs.sacct_lines import Lines, Numbers, Rows
+from shapleyprio.replay.workloads.log import UNKNOWN, Log, MalformedLine
+from shapleyprio.slurm.text.accounting import NO_NODES
 
-_CPU_IN_TABLES = "1"
-"""By which slurmdbd's tables know a CPU among other resources."""
+THREADS = 2
+"""More would wait for the interpreter."""
 
-MOST_DIGITS = 18
-MOST_REMEMBERED, LONGEST_REMEMBERED = 1 << 17, 500
-"""Texts of which it is kept what they mean: the same ones come in every piece of a file."""
-
-_NOTHING = NO_TIME | {""}
-_NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID"}
-_LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,9}")
-_LIMIT_IN_DAYS = re.compile(r"[0-9]+-[0-9]{1,2}(:[0-9]{2})?")
-
-
-def _remembered(read: Callable[[str], int]) -> Callable[[str], int]:
-    remembered = lru_cache(MOST_REMEMBERED)(read)
-    return lambda text: (remembered if len(text) <= LONGEST_REMEMBERED else read)(text)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Headed(NamedTuple):
@@ -246,13 +228,13 @@ def _records(
         rows.counts != len(names),
         lambda line: _wrong_count(int(rows.counts[line]), names, has_header=has_header),
     )
-    job, steps, part = _jobs(lines)
+    job, steps, part = jobs_of(lines)
     submit, eligible = lines.moments("submit", zone), lines.moments("eligible", zone)
     start, end = lines.moments("start", zone), lines.moments("end", zone)
     lines.fault(
         np.maximum(submit, eligible) == UNKNOWN, lambda _: "neither submit nor eligible is known"
     )
-    lines.check("nodelist", surely_hosts, _nodes)
+    lines.check("nodelist", surely_hosts, nodes_in)
     log = Log(
         source=file,
         format="sacct",
@@ -260,9 +242,9 @@ def _records(
         job=job,
         release=_release(submit, eligible, start),
         start=start,
-        processing_time=_processing_time(lines, start, end),
-        processors=_processors(lines),
-        limit=lines.numbers(lines.first_of(LIMITS) or "", _limit),
+        processing_time=processing_time_of(lines, start, end),
+        processors=processors_of(lines),
+        limit=lines.numbers(lines.first_of(LIMITS) or "", limit_in),
         labels={
             label: lines.column(name).labels(NO_NODES)
             for label, names_of_it in LABELS.items()
@@ -273,7 +255,7 @@ def _records(
     kept = np.flatnonzero(~lines.malformed() & ~steps)
     left_out = {STEPS: int(steps.sum()), MALFORMED: int(lines.malformed().sum())}
     keys = np.column_stack(
-        (job, part, np.where(submit == UNKNOWN, eligible, submit), _numbering(lines, job))
+        (job, part, np.where(submit == UNKNOWN, eligible, submit), numbering_of(lines, job))
     )
     return _Found(replace(taken(log, kept), left_out=left_out), keys[kept], lines)
 
@@ -295,61 +277,6 @@ def _wrong_count(count: int, names: Sequence[str], *, has_header: bool) -> str:
     return reason
 
 
-def _jobs(lines: Lines) -> tuple[Numbers, Mask, Numbers]:
-    """Returns the jobs' numbers, which lines are steps such as ``12.batch``, and jobs' parts.
-
-    Tasks of arrays (``12_3``) and components of heterogeneous jobs (``12+1``) are jobs.
-    """
-    column = lines.column(lines.first_of(REQUIRED["the job's number"]) or "")
-    numbers, behind = column.leading_numbers()
-    proper = (numbers >= 1) & (numbers <= LARGEST_ID) & np.isin(behind, list(b"\0_+."))
-    lines.fault(
-        ~proper, lambda line: f"{column.name}: {column.written(line)[:80]!r} is no number of a job"
-    )
-    parts = np.zeros(len(numbers), dtype=np.int64)
-    for line in np.flatnonzero(np.isin(behind, list(b"_+"))).tolist():
-        parts[line] = _part(column.written(line))
-    return numbers, proper & column.holds("."), parts
-
-
-def _numbering(lines: Lines, job: Numbers) -> Numbers:
-    """Returns by which clusters jobs are numbered: a digest of one's name, 0 for a federation."""
-    if lines.first_of(["cluster"]) is None:
-        return np.zeros(len(job), dtype=np.int64)
-    labels = lines.column("cluster").labels(frozenset({""}))
-    digests = np.array([*(crc32(name.encode()) for name in labels.names), 0], dtype=np.int64)
-    return np.where(job < FIRST_FEDERATED, digests[labels.codes], 0)
-
-
-def _part(job_id: str) -> int:
-    """Returns a number for what follows the number of an array or a heterogeneous job."""
-    which = job_id.lstrip("0123456789")
-    if which[1:].isdigit() and len(which) < MOST_DIGITS:
-        return 2 * int(which[1:]) + (which[0] == "+")
-    return -crc32(which.encode())
-
-
-def _processing_time(lines: Lines, start: Numbers, end: Numbers) -> Numbers:
-    """Returns how long ended jobs ran, without suspension if sacct has it; UNKNOWN for others."""
-    name = lines.first_of(REQUIRED["how long it ran"])
-    if name == "end":
-        known = (start != UNKNOWN) & (end != UNKNOWN)
-        lines.fault(known & (end < start), lambda _: "end: lies before start")
-        time = np.where(known, end - start, UNKNOWN)
-    else:
-        time = lines.numbers(name or "", _elapsed, plain=LONGEST)
-    unfinished = lines.numbers("state", _is_unfinished) == 1
-    if lines.first_of(["end"]):
-        unfinished |= end == UNKNOWN
-    return np.where(unfinished, UNKNOWN, time)
-
-
-def _processors(lines: Lines) -> Numbers:
-    name = lines.first_of(REQUIRED["its processors"]) or ""
-    read = _cpus_of_tres if name == "alloctres" else partial(_cpus, name)
-    return lines.numbers(name, read, plain=LARGEST_COUNT if name != "alloctres" else -1)
-
-
 def _explained(text: bytes, starts: Numbers, lines: Lines) -> list[MalformedLine]:
     """Returns the first malformed lines of a text, counted from 1, and the reasons."""
     found, number, behind = [], 1, 0
@@ -360,47 +287,21 @@ def _explained(text: bytes, starts: Numbers, lines: Lines) -> list[MalformedLine
     return found
 
 
-def _elapsed(text: str) -> int:
-    if text in _NOTHING:
-        return UNKNOWN
-    return whole("elapsed", text, 0, LONGEST) if text.isdigit() else duration("elapsed", text)
+def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
+    """Yields what a function makes of each item, in their order; a few are computed ahead.
 
-
-@_remembered
-def _is_unfinished(text: str) -> int:
-    return text.partition(" ")[0] in UNFINISHED_STATES
-
-
-def _cpus(name: str, text: str) -> int:
-    return UNKNOWN if text in _NOTHING else _believable(name, text, amount(name, text))
-
-
-def _cpus_of_tres(text: str) -> int:
-    found = tres("alloctres", text)
-    cpus = found.get("cpu", found.get(_CPU_IN_TABLES))
-    return UNKNOWN if cpus is None else _believable("alloctres", text, cpus)
-
-
-def _believable(name: str, text: str, processors: int) -> int:
-    if processors > LARGEST_COUNT:
-        raise UnreadableError(f"{name}: {text[:80]!r} is more than {LARGEST_COUNT} processors")
-    return processors
-
-
-@_remembered
-def _nodes(text: str) -> int:
-    return 0 if text in NO_NODES else len(hosts("nodelist", text))
-
-
-@_remembered
-def _limit(text: str) -> int:
-    """Reads ``days-hours:minutes:seconds`` and the shorter ``minutes`` and ``days-hours``."""
-    if text in _NO_LIMIT:
-        return UNKNOWN
-    if _LIMIT_IN_MINUTES.fullmatch(text):
-        seconds = int(text) * 60
-    elif shorter := _LIMIT_IN_DAYS.fullmatch(text):
-        seconds = duration("timelimit", text + (":00" if shorter.group(1) else ":00:00"))
-    else:
-        seconds = duration("timelimit", text)
-    return seconds or UNKNOWN
+    Args:
+        function: called by several threads.
+        items: taken by the caller's thread.
+    """
+    threads = ThreadPoolExecutor(THREADS)
+    try:
+        ahead: deque[Future[Result]] = deque()
+        for item in items:
+            ahead.append(threads.submit(function, item))
+            if len(ahead) > THREADS:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        threads.shutdown(cancel_futures=True)

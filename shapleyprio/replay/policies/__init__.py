@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapleyprio.replay.coalitions.options import PREDICTORS, Estimation
+from shapleyprio.replay.policies.names import guaranteed, heeds, policy_named, run_policy
 from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions
 from shapleyprio.replay.policies.registry import (
     COMPARED,
@@ -15,12 +16,8 @@ from shapleyprio.replay.policies.registry import (
     REFERENCE,
     SAMPLED_REFERENCE,
     SHAPLEY,
-    guaranteed,
-    heeds,
     policies_heeding,
-    policy_named,
     reference_for,
-    run_policy,
 )
 
 __all__ = [

@@ -10,19 +10,17 @@ import numpy as np
 
 from shapleyprio.fairness.owen import owen
 from shapleyprio.replay.engine import lattice, pipeline, sampling
-from shapleyprio.replay.engine.keys import Ints
-from shapleyprio.replay.engine.limits import rand_block, ref_block
-from shapleyprio.replay.engine.schedule import CoalitionValues, Schedule
-from shapleyprio.replay.engine.state import (
-    Coalitions,
-    Record,
-    World,
+from shapleyprio.replay.engine.beginning import (
     coalitions_in,
     jobs_of,
     members_of,
     record_of,
     world_of,
 )
+from shapleyprio.replay.engine.keys import Ints
+from shapleyprio.replay.engine.limits import rand_block, ref_block
+from shapleyprio.replay.engine.schedule import CoalitionValues, Schedule
+from shapleyprio.replay.engine.state import Coalitions, Record, World
 from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies.one_schedule import schedule_of, timed

@@ -17,10 +17,10 @@ from itertools import pairwise
 from time import perf_counter
 from typing import Any  # Dask's packages ship no types
 
+from shapleyprio.replay.engine.beginning import jobs_of, record_of
 from shapleyprio.replay.engine.limits import ref_block
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.spans import Changes, Span, bounds_of, bytes_of
-from shapleyprio.replay.engine.state import jobs_of, record_of
 from shapleyprio.replay.errors import DaskError, PolicyError
 from shapleyprio.replay.policies.coalitions import schedule_of_ref
 from shapleyprio.replay.policies.policy import RunOptions

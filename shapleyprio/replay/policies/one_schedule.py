@@ -11,18 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.engine import engine
+from shapleyprio.replay.engine.beginning import coalitions_of, jobs_of, record_of, world_of
 from shapleyprio.replay.engine.keys import Keys, no_keys
 from shapleyprio.replay.engine.limits import check_range
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.engine.state import (
-    Coalitions,
-    Record,
-    World,
-    coalitions_of,
-    jobs_of,
-    record_of,
-    world_of,
-)
+from shapleyprio.replay.engine.state import Coalitions, Record, World
 from shapleyprio.replay.engine.values import exact_worths
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.progress import ProgressCallback

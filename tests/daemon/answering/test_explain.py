@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from shapleyprio.cli.shown.explanations import sentences_on_job
-from shapleyprio.cli.shown.tables import standings_table
+from shapleyprio.cli.shown.standings import standings_table
 from shapleyprio.daemon.answering.explain import (
     NothingToExplainError,
     explain_account,
@@ -18,13 +18,13 @@ from shapleyprio.daemon.answering.explain import (
     explain_user,
 )
 from shapleyprio.daemon.answering.explain_facts import (
-    FRESH_SECONDS,
     JobExplanation,
     JobsExplanation,
 )
 from shapleyprio.daemon.answering.explain_ranks import UnionRank
 from shapleyprio.daemon.answering.inquiries import Asker
 from shapleyprio.daemon.answering.status import read_status
+from shapleyprio.daemon.forecasting.messages import FRESH_SECONDS
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import Malformed, PendingQueue, SlurmUnavailableError
 from shapleyprio.store import LATER, ForecastRow, Store

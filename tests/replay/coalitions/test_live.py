@@ -19,8 +19,9 @@ from shapleyprio.replay.coalitions.game import Game, Ints, game_of
 from shapleyprio.replay.coalitions.knowledge import Knowledge
 from shapleyprio.replay.coalitions.live import run
 from shapleyprio.replay.coalitions.predictors import Limit, Predictor
+from shapleyprio.replay.engine.beginning import coalitions_of, jobs_of, record_of
 from shapleyprio.replay.engine.keys import Block, keys_of
-from shapleyprio.replay.engine.state import World, coalitions_of, jobs_of, record_of
+from shapleyprio.replay.engine.state import World
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies import Estimation, run_policy
 from shapleyprio.replay.workloads.workload import UserHistory, Workload

@@ -16,10 +16,16 @@ import numpy as np
 
 from shapleyprio.fairness.owen import owen_denominator, owen_numerators
 from shapleyprio.replay.engine import lattice
+from shapleyprio.replay.engine.beginning import (
+    coalitions_in,
+    jobs_of,
+    members_of,
+    record_of,
+    world_of,
+)
 from shapleyprio.replay.engine.horizon import with_more_room
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.limits import ref_block
-from shapleyprio.replay.engine.state import coalitions_in, jobs_of, members_of, record_of, world_of
 from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.workload import Workload

@@ -1,0 +1,66 @@
+"""What steers a cluster, and what does not at present, in plain words."""
+
+from __future__ import annotations
+
+from shapleyprio.common.wording import (
+    clock_time,
+    duration,
+)
+from shapleyprio.daemon.answering.freshness import Steering, sentences_on_guarantees
+from shapleyprio.store import ExceptionRow, PauseRow
+
+
+def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> list[str]:
+    """Says since when no daemon steers and that the rest is out of date; empty if it is not.
+
+    Args:
+        steering: the facts.
+        of_status: whether to say that no daemon runs also while its last cycle still holds.
+    """
+    paused = [] if steering.pause is None else sentences_on_pause(steering.pause)
+    if of_status:
+        ordered = [row for row in steering.exceptions if not row.by_guarantee]
+        paused += [on_exception(f"Job {row.label}", row) for row in ordered]
+        paused += sentences_on_guarantees(steering.exceptions)
+    if steering.cycle_ended is None:
+        return paused
+    since = f"since {clock_time(steering.cycle_ended)} ({duration(steering.age)} ago)"
+    sentences = paused
+    if steering.nobody_since is not None and (steering.is_stale or of_status):
+        sentences.append(f"No daemon has run {since}.")
+    elif steering.is_stale and steering.rolled_back_at is None:
+        sentences.append(f"No cycle has succeeded {since}, though a daemon runs.")
+    if steering.rolled_back_at is not None:
+        at = clock_time(steering.rolled_back_at)
+        sentences.append(f"Priorities were rolled back at {at}.")
+    if steering.is_stale:
+        sentences.append("What follows may be out of date.")
+    return sentences
+
+
+def sentences_on_pause(pause: PauseRow) -> list[str]:
+    """Says who paused, since when and why, and the value in Slurm."""
+    stands = (
+        "Jobs keep the points that they had then, and new ones get none"
+        if pause.keep
+        else "Jobs have the priorities that they would have without shapleyprio"
+    )
+    reason = pause.reason.rstrip(".")
+    return [
+        f"Steering is paused since {clock_time(pause.since)} by {pause.user}: {reason}.",
+        f"{stands}; work counts as ever.",
+    ]
+
+
+def on_exception(job: str, row: ExceptionRow) -> str:
+    """Says which job goes first, since when, and who ordered it and why."""
+    if row.by_guarantee and row.until is not None:
+        return (
+            f"{job} goes before {row.others} since {clock_time(row.since)}, by {row.user}, and is "
+            f"to start until {clock_time(row.until)}: {row.reason}."
+        )
+    until = "" if row.until is None else f" until {clock_time(row.until)}"
+    return (
+        f"{job} goes before {row.others} since {clock_time(row.since)}{until}, as {row.user} has "
+        f"ordered: {row.reason.rstrip('.')}."
+    )

@@ -1,0 +1,124 @@
+"""Holds who claims which accounts and nodes against the live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from shapleyprio.common.wording import listed
+from shapleyprio.config import Config
+from shapleyprio.config.membership import (
+    Membership,
+    Unknown,
+    host_list_of,
+)
+from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
+from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.port import Layout
+
+
+def check_claims(members: Membership, layout: Layout) -> Iterator[Finding]:
+    """Looks for names that Slurm does not know, and for accounts that nobody claims."""
+    for unknown in members.unknown:
+        yield _not_in_slurm(unknown, layout)
+    if orphans := [account for account, name in members.accounts.items() if name == NOBODY]:
+        yield Finding(
+            Severity.WARNING,
+            f"accounts {listed(orphans)}",
+            "belong to no organization: their jobs get no priority, queue behind all others and "
+            "earn the owners of the nodes nothing",
+            "add them to the `accounts` of an organization, or to fairness.leave_out_accounts",
+        )
+
+
+def check_nodes(members: Membership) -> Iterator[Finding]:
+    """Looks for nodes of several owners, and of none."""
+    by_claimants: dict[tuple[str, ...], list[str]] = {}
+    for node, claimants in members.contested.items():
+        by_claimants.setdefault(claimants, []).append(node)
+    for claimants, nodes in by_claimants.items():
+        yield Finding(
+            Severity.ERROR,
+            f"nodes {host_list_of(nodes)}",
+            f"owned by {' and '.join(claimants)}; for now they count for {claimants[0]}",
+            "leave each to one organization; one that lists them under `nodes` outranks those "
+            "that list their partition",
+        )
+    if orphans := [node for node, owner in members.nodes.items() if owner == NOBODY]:
+        yield Finding(
+            Severity.WARNING,
+            f"nodes {host_list_of(orphans)}",
+            "have no owner: work done there is the contribution of no organization",
+            "add them to the `nodes` or `partitions` of their owner",
+        )
+
+
+def _not_in_slurm(unknown: Unknown, layout: Layout) -> Finding:
+    near = unknown.nearest(layout)
+    listing = {
+        "account": "`sacctmgr show account`",
+        "partition": "`scontrol show partition`",
+        "node": "`scontrol show node`",
+    }[unknown.kind]
+    return Finding(
+        Severity.ERROR,
+        f"fairness.leave_out_{unknown.kind}s"
+        if unknown.organization == LEFT_OUT
+        else f"organization {unknown.organization}",
+        f"Slurm knows no {unknown.kind} {unknown.name}",
+        f"did you mean {near!r}?" if near else f"correct the name; {listing} lists them",
+    )
+
+
+def check_members(
+    config: Config, members: Membership, owners: Collection[str]
+) -> Iterator[Finding]:
+    """Looks for organizations without accounts or nodes; these are the owners."""
+    parents = config.parents
+    heads_that_own = {parents.get(owner, owner) for owner in owners}
+    for organization in config.organizations:
+        subject, name = f"organization {organization.name}", organization.name
+        is_parent = name in parents.values()
+        if not is_parent and name not in {*owners, *members.accounts.values()}:
+            yield Finding(
+                Severity.WARNING,
+                subject,
+                "owns no node and no account: nothing counts for it",
+                "list its `accounts`, and its `nodes` or `partitions`; "
+                "`shapleyprio ownership recount --since DATE` then counts the past for it",
+            )
+            continue
+        if parents.get(name, name) not in heads_that_own:
+            yield Finding(
+                Severity.WARNING,
+                subject,
+                "owns no node of the cluster: it contributes nothing and comes last",
+                "list its `nodes` or `partitions`, unless this is meant",
+            )
+        if not organization.accounts and not is_parent:
+            yield Finding(
+                Severity.NOTICE,
+                subject,
+                "has no accounts: it lends its nodes and runs no jobs of its own",
+                "list its `accounts`, unless this is meant",
+            )
+
+
+def check_processors(config: Config, members: Membership, layout: Layout) -> Iterator[Finding]:
+    """Looks for nodes that offer nothing of what is counted."""
+    tres = config.fairness.tres
+    bare = [name for name, node in layout.nodes.items() if not node.tres.get(tres)]
+    offered = sorted({name for node in layout.nodes.values() for name in node.tres})
+    if bare and len(bare) == len(layout.nodes):
+        yield Finding(
+            Severity.ERROR,
+            "fairness.weight",
+            f"no node offers {tres}, so nothing would ever be counted",
+            f"choose what the nodes offer: {', '.join(offered)}",
+        )
+    elif owned := [node for node in bare if members.nodes[node] != NOBODY]:
+        yield Finding(
+            Severity.NOTICE,
+            f"nodes {host_list_of(owned)}",
+            f"offer no {tres}: work done there does not count",
+            "choose another fairness.weight, unless this is meant",
+        )

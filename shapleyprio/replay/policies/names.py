@@ -1,0 +1,226 @@
+"""Policies by the names that users write, with a guarantee, a half-life or a utility in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from shapleyprio.common.wording import seconds_in
+from shapleyprio.fairness.rules import RULES
+from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.policies.loading import function_named
+from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions, no_progress
+from shapleyprio.replay.policies.utilities import utility_named
+from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.workloads.choices import DEFAULT_SEED
+
+if TYPE_CHECKING:
+    from shapleyprio.replay.engine.schedule import Schedule
+    from shapleyprio.replay.workloads.workload import Workload
+from shapleyprio.replay.policies.registry import (
+    DECAYED,
+    LIVE_HEEDS,
+    POLICIES,
+    REFERENCE,
+    RULE,
+    SAMPLED_REFERENCE,
+    WITHOUT_GUARANTEE,
+    compiled,
+    policies_heeding,
+)
+
+
+def run_policy(
+    workload: Workload,
+    policy: str,
+    *,
+    seed: int = DEFAULT_SEED,
+    orderings: int = ORDERINGS,
+    cores: int = 1,
+    dask: Any = None,
+    estimation: Estimation = DEFAULT_ESTIMATION,
+    progress: ProgressCallback | None = None,
+) -> Schedule:
+    """Returns the schedule that a policy makes of a workload.
+
+    Args:
+        workload: what is to be scheduled; live predicts from its history, and without one by
+            limits alone (`workload_of` with `with_history` has it).
+        policy: as for `policy_named`.
+        seed: of all random draws.
+        orderings: random orderings that rand samples.
+        cores: processors that ref, shapley and live may compute on.
+        dask: client (`distributed.Client`) of workers on which ref computes instead.
+        estimation: of contributions by shapley and live.
+        progress: called with the second of the window that was reached.
+
+    Raises:
+        PolicyError: there is no such policy, it needs what the log does not have, or numbers may
+            get larger than can be compared exactly.
+        UtilityError: there is no such utility, or it cannot be used for this workload.
+        DaskError: the workers cannot do it, or one is gone.
+    """
+    options = RunOptions(
+        seed=seed,
+        orderings=orderings,
+        cores=cores,
+        dask=dask,
+        estimation=estimation,
+        progress=progress or no_progress,
+    )
+    return policy_named(policy).schedule(workload, options)
+
+
+def heeds(policy: str, name: str) -> bool:
+    """Returns whether a policy, by its name, heeds an attribute of `Estimation`.
+
+    >>> heeds("rule:shapley", "predictor"), heeds("rule:directcontr", "predictor")
+    (True, False)
+    """
+    policy = policy.partition("@")[0]
+    prefix, _, rest = policy.partition(":")
+    if prefix == RULE and rest in RULES:
+        return name in _by_rule(rest).heeds
+    return policy in policies_heeding(name)
+
+
+def policy_named(name: str) -> Policy:
+    """Returns a policy by its name.
+
+    Args:
+        name: one of `POLICIES`; ``fairshare:HALF-LIFE`` or ``kai:HALF-LIFE``, such as
+            fairshare:7d; ``ref:UTILITY`` for one of `shapleyprio.replay.policies.utilities`;
+            ``rule:NAME`` for one of the daemon's `RULES`; or ``module:function`` for a user's own
+            (see `shapleyprio.replay.policies.own`). With ``@4h`` behind it, with a guarantee.
+
+    Raises:
+        PolicyError: there is no such policy.
+        UtilityError: there is no such utility.
+    """
+    if name in POLICIES:
+        return POLICIES[name]
+    if "@" in name:
+        return _with_guarantee(name)
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix == REFERENCE:
+        return _ref_for(rest)
+    if colon and prefix == RULE:
+        return _by_rule(rest)
+    if colon and prefix in DECAYED:
+        return _decayed(name)
+    if colon and prefix not in POLICIES:
+        return _own(name)
+    near = get_close_matches(prefix, POLICIES, n=1)
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else f"take one of {', '.join(POLICIES)}, or module:function for your own"
+    )
+    raise PolicyError(f"unknown policy {name!r}; {hint}")
+
+
+def _with_guarantee(name: str) -> Policy:
+    before, _, wait = name.partition("@")
+    policy, seconds = policy_named(before), seconds_in(wait)
+    if not _keeps_guarantees(before):
+        raise PolicyError(f"policy {before} keeps no guarantees; leave @{wait} out")
+    if not seconds:
+        raise PolicyError(f"policy {name!r}: {wait!r} is no wait; write for instance {before}@4h")
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        found = policy.schedule(workload, replace(options, guarantee=seconds))
+        return replace(found, policy=name)
+
+    return replace(
+        policy,
+        name=name,
+        decision=f"{policy.decision}; jobs with a guarantee of {wait} before all",
+        schedule=schedule,
+        code=None,
+    )
+
+
+def _keeps_guarantees(policy: str) -> bool:
+    """Returns whether a policy of that name may have a guarantee."""
+    kind = policy.partition(":")[0]
+    return kind not in WITHOUT_GUARANTEE and not kind.startswith(f"{SAMPLED_REFERENCE}-")
+
+
+def guaranteed(policies: Iterable[str], wait: str | None) -> list[str]:
+    """Returns policies, each followed by the same with a guarantee, where it can have one.
+
+    >>> guaranteed(["ref", "fairshare"], "4h")
+    ['ref', 'fairshare', 'fairshare@4h']
+    """
+    found = []
+    for policy in policies:
+        found.append(policy)
+        if wait is not None and "@" not in policy and _keeps_guarantees(policy):
+            found.append(f"{policy}@{wait}")
+    return found
+
+
+def _ref_for(utility_name: str) -> Policy:
+    utility = utility_named(utility_name)
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        from shapleyprio.replay.policies.arbitrary import ref_for
+
+        return ref_for(
+            workload, utility, name=utility_name, seed=options.seed, progress=options.progress
+        )
+
+    return Policy(
+        name=f"{REFERENCE}:{utility_name}",
+        decision=f"ref for the utility {utility_name}",
+        source="SPAA 2013, Definition 3.1 and Fig. 1",
+        schedule=schedule,
+    )
+
+
+def _decayed(name: str) -> Policy:
+    prefix, _, half_life = name.partition(":")
+    seconds = seconds_in(half_life)
+    if not seconds:
+        raise PolicyError(
+            f"policy {name!r}: {half_life!r} is not a half-life; "
+            f"write for instance {prefix}:7d or {prefix}:12h"
+        )
+    code, decision, source = DECAYED[prefix]
+    return compiled(
+        name, code, decision=f"{decision} every {half_life}", source=source, half_life=seconds
+    )
+
+
+def _by_rule(name: str) -> Policy:
+    rule = RULES.get(name)
+    if rule is None:
+        raise PolicyError(f"unknown rule {name!r}; take one of {', '.join(RULES)}")
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        from shapleyprio.replay.policies.own import rule_decisions
+
+        return rule_decisions(workload, f"{RULE}:{name}", rule, options)
+
+    return Policy(
+        name=f"{RULE}:{name}",
+        decision=f"the order of the daemon's rule {name}: by {rule.criterion}",
+        schedule=schedule,
+        heeds=LIVE_HEEDS if rule.estimates else (),
+    )
+
+
+def _own(name: str) -> Policy:
+    function = function_named(
+        name, kind="policy", example="policies:shortest_queue", error=PolicyError
+    )
+
+    def schedule(workload: Workload, options: RunOptions) -> Schedule:
+        from shapleyprio.replay.policies.own import own_decisions
+
+        return own_decisions(workload, name, function, options)
+
+    return Policy(name=name, decision=f"the order that {name} returns", schedule=schedule)
