@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +142,7 @@ def run_trials(
             finished(index, trials[index].results(traces))
 
     run_side_by_side(
-        list(_scattered([trial.runs for trial in trials])),
+        [run for trial in trials for run in trial.runs],
         directory=directory,
         at_once=at_once,
         watch=watch,
@@ -154,15 +153,6 @@ def run_trials(
 def faults_of(results: Sequence[ArmResult]) -> list[str]:
     """Returns what makes the arms' numbers doubtful, in words."""
     return [fault for result in results for fault in result.faults()]
-
-
-def _scattered(trials: Sequence[Sequence[ArmRun]]) -> Iterator[ArmRun]:
-    """Yields the first arms of all trials, then the second ones, and so on.
-
-    Arms of one trial want the machine at the same moments.
-    """
-    for runs in zip_longest(*trials):
-        yield from (run for run in runs if run is not None)
 
 
 def _cores_here() -> int:

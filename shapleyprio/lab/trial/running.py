@@ -157,7 +157,8 @@ def _run(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
         _let_pass(run, submitter, daemon, stopped)
         progress.doing = "reading"
         if daemon is not None:
-            daemon.end()
+            with clock.slow():  # or it would hardly wait for its running cycle
+                daemon.end()
         slurm = connect(
             Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
         )
