@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 Missing = Literal["limit", "reservation", "dependency", "hold", "time", "other"]
 
 
-def missing(reason: str) -> Missing:
+class Lack(NamedTuple):
+    """What a job lacks beside its turn.
+
+    Attributes:
+        missing: in a word.
+        in_words: for its user.
+        of_jobs: whether it lacks that others end of which only so many may run.
+    """
+
+    missing: Missing
+    in_words: str
+    of_jobs: bool = False
+
+
+_LACKS = {
+    r"BeginTime": Lack("time", "it waits for the time at which it is to begin"),
+    r"Dependency": Lack("dependency", "it waits for another job"),
+    r"DependencyNeverSatisfied": Lack(
+        "other", "another job did not end as it depends on, so it never starts"
+    ),
+    r"JobHeld\w*": Lack("hold", "it is held"),
+    r".*Reserved for maintenance": Lack(
+        "reservation", "within its time limit a maintenance begins, or has begun"
+    ),
+    r"ReservationDeleted": Lack(
+        "reservation", "its reservation was deleted, so it starts only without or in another one"
+    ),
+    r".*[Rr]eserv.*": Lack("reservation", "it waits for a reservation"),
+    r"(Assoc|QOS)Max\w+Per(Job|Node)(Limit)?|QOSMin\w+|Partition\w+Limit|MaxMemPerLimit": Lack(
+        "limit", "it asks for what a limit forbids, so it starts only if one of both is changed"
+    ),
+    r"(Assoc|QOS)Grp(\w*(?<!Run)Minutes(Limit)?|WallLimit)|QOSUsageThreshold": Lack(
+        "limit", "what its account or QOS may use is used up"
+    ),
+    r"(Assoc|QOS)(Grp|Max)Jobs\w*Limit|MaxJobsPerAccount": Lack(
+        "limit", "as many jobs run as a limit allows, so one of them has to end first", of_jobs=True
+    ),
+    r"JobArrayTaskLimit": Lack("limit", "as many tasks of its array run as may"),
+    r"(Assoc|QOS)(?!NotAllowed)\w+|Max\w+PerAccount|\w+Limit": Lack(
+        "limit", "jobs that run have so much as a limit allows, so some of them have to end first"
+    ),
+}
+"""Reason, as a pattern -> what it means; the first counts that matches."""
+
+
+@lru_cache(1000)
+def lack_of(reason: str) -> Lack:
     """Returns what a job lacks beside its turn.
 
     Args:
         reason: of a job that does not wait for its turn alone.
 
-    >>> [missing(reason) for reason in ("QOSMaxJobsPerUserLimit", "AssocGrpCpuLimit", "Dependency")]
-    ['limit', 'limit', 'dependency']
-    >>> missing("ReqNodeNotAvail, Reserved for maintenance"), missing("JobHeldUser")
-    ('reservation', 'hold')
+    >>> [lack_of(reason).missing for reason in ("QOSMaxGRESPerUser", "Dependency", "JobHeldUser")]
+    ['limit', 'dependency', 'hold']
+    >>> lack_of("ReqNodeNotAvail, May be reserved for other job")[:2]
+    ('reservation', 'it waits for a reservation')
     """
-    if "Reserv" in reason:
-        return "reservation"
-    if reason.startswith(("Assoc", "QOS")) or reason.endswith("Limit"):
-        return "limit"
-    if reason.startswith("Dependency"):
-        return "dependency"
-    if reason.startswith("JobHeld"):
-        return "hold"
-    return "time" if reason == "BeginTime" else "other"
+    found = (lack for pattern, lack in _LACKS.items() if re.fullmatch(pattern, reason))
+    return next(found, Lack("other", "it waits for more than its turn"))

@@ -9,6 +9,7 @@ import pytest
 
 from shapleyprio.cli.shown.prospects import sentences_on_start
 from shapleyprio.daemon.answering.explain_facts import Prospect
+from shapleyprio.slurm.reasons import lack_of
 from shapleyprio.store import LATER
 from tests.daemon.consortium import NAME
 from tests.daemon.forecasting.examples import forecast
@@ -43,11 +44,13 @@ def test_an_interval_and_its_middle_are_said_with_the_chance_of_an_hour() -> Non
 
 
 def test_what_a_job_waits_for_that_lacks_more_than_its_turn_is_said() -> None:
-    for waits_for, said in (
-        ("time", "it waits for the time at which it is to begin."),
-        ("dependency", "it waits for another job."),
+    for waits_for, reason, said in (
+        ("time", "BeginTime", "it waits for the time at which it is to begin."),
+        ("dependency", "Dependency", "it waits for another job."),
     ):
-        found = sentences_on_start(Prospect(forecast=forecast(1, T, 7200), waits_for=waits_for))
+        row = forecast(1, T, 7200)
+        prospect = Prospect(forecast=row, waits_for=waits_for, reason=reason)
+        found = sentences_on_start(prospect)
         assert found[0].startswith("Probably it starts between")
         assert found[1].endswith(f"as of 08:00; {said}")
 
@@ -69,8 +72,37 @@ def test_what_is_certain_open_or_far_is_said_so() -> None:
 def test_why_nothing_is_forecast_is_said_where_it_is_known() -> None:
     assert sentences_on_start(None) == []
     assert sentences_on_start(Prospect(forecast=None, waits_for="turn")) == []
-    (line,) = sentences_on_start(Prospect(forecast=None, waits_for="dependency"))
-    assert line == "When it starts is not forecast: it waits for another job."
+    never = "so it starts only if one of both is changed"
+    used_up = "what its account or QOS may use is used up"
+    of_jobs = "as many jobs run as a limit allows, so one of them has to end first"
+    of_parts = "jobs that run have so much as a limit allows, so some of them have to end first"
+    maintenance = "within its time limit a maintenance begins, or has begun"
+    for reason, missing, words in (
+        ("Dependency", "dependency", "it waits for another job"),
+        ("DependencyNeverSatisfied", "other", "so it never starts"),
+        ("AssocMaxWallDurationPerJobLimit", "limit", never),
+        ("QOSMaxGRESPerNode", "limit", never),
+        ("PartitionTimeLimit", "limit", never),
+        ("AssocGrpCPUMinutesLimit", "limit", used_up),
+        ("QOSGrpGRESMinutes", "limit", used_up),
+        ("AssocGrpCPURunMinutesLimit", "limit", of_parts),
+        ("QOSMaxCpuPerUserLimit", "limit", of_parts),
+        ("MaxGRESPerAccount", "limit", of_parts),
+        ("QOSMaxJobsPerUserLimit", "limit", of_jobs),
+        ("AssocGrpJobsLimit", "limit", of_jobs),
+        ("MaxJobsPerAccount", "limit", of_jobs),
+        ("JobArrayTaskLimit", "limit", "as many tasks of its array run as may"),
+        ("ReqNodeNotAvail, Reserved for maintenance", "reservation", maintenance),
+        ("ReqNodeNotAvail, May be reserved for other job", "reservation", "for a reservation"),
+        ("Reservation", "reservation", "it waits for a reservation"),
+        ("JobHeldAdmin", "hold", "it is held"),
+        ("QOSNotAllowed", "other", "it waits for more than its turn"),
+    ):
+        assert lack_of(reason).missing == missing
+        prospect = Prospect(forecast=None, waits_for=missing, reason=reason)
+        (line,) = sentences_on_start(prospect)
+        assert line.startswith("When it starts is not forecast: ")
+        assert line.endswith(f"{words} ({reason}).")
 
 
 def test_explain_and_status_say_it(shell: CommandLine) -> None:

@@ -6,30 +6,27 @@ from shapleyprio.common.wording import clock_minute, count, duration
 from shapleyprio.daemon.answering.explain_facts import Prospect
 from shapleyprio.daemon.answering.what_if import WhatIf
 from shapleyprio.daemon.forecasting.messages import LimitCost
+from shapleyprio.slurm.reasons import lack_of
 from shapleyprio.store import LATER, ForecastRow
 
 WAITS = {
     "turn": "it waits for its turn",
     "processors": "it waits for processors",
-    "limit": "it waits for a limit",
-    "reservation": "it waits for a reservation",
-    "dependency": "it waits for another job",
-    "hold": "it is held",
-    "time": "it waits for the time at which it is to begin",
-    "other": "it waits for more than its turn",
+    "reservation": "all nodes of its partition are reserved before it would have to have ended",
 }
-"""What a job waits for, in words."""
+"""What a job waits for that lacks nothing else, in words."""
 
 
 def sentences_on_start(prospect: Prospect | None) -> list[str]:
     """Says when a job probably starts; nothing without a forecast or a reason why there is none."""
     if prospect is None:
         return []
+    lacks = None if prospect.reason is None else lack_of(prospect.reason).in_words
     if prospect.forecast is None:
-        if prospect.waits_for == "turn":
+        if lacks is None:
             return []
-        return [f"When it starts is not forecast: {WAITS[prospect.waits_for]}."]
-    waits = WAITS[prospect.waits_for]
+        return [f"When it starts is not forecast: {lacks} ({prospect.reason})."]
+    waits = lacks or WAITS[prospect.waits_for]
     sentences = [_on_interval(prospect.forecast), _on_hour(prospect.forecast, waits)]
     return sentences if prospect.cost is None else [*sentences, _on_limit(prospect.cost)]
 

@@ -14,10 +14,10 @@ from shapleyprio.daemon.drift.figures import LastWindow
 from shapleyprio.daemon.forecasting.messages import FRESH_SECONDS, LimitCost
 from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.slurm.reasons import missing
+from shapleyprio.slurm.reasons import lack_of
 from shapleyprio.store import LATER, ExceptionRow, ForecastRow, Push, SteeringRow, View
 
-FORESEEN = frozenset({"turn", "time", "dependency"})
+FORESEEN = frozenset({"turn", "time", "dependency", "reservation"})
 """What jobs wait for that have a forecast."""
 
 
@@ -28,11 +28,13 @@ class Prospect:
     Attributes:
         forecast: of it; None if there is none, or none that is fresh.
         waits_for: ``turn`` or ``processors``, or what the job lacks beside its turn.
+        reason: why it waits, as Slurm says, if it lacks anything beside its turn.
         cost: of its limit; None if it costs nothing that is worth a word, or nobody knows.
     """
 
     forecast: ForecastRow | None
     waits_for: str
+    reason: str | None = None
     cost: LimitCost | None = None
 
     @classmethod
@@ -44,11 +46,14 @@ class Prospect:
             job: that waits.
             t: second at which the ledger stands.
         """
-        lacks = "turn" if job.waits_for_its_turn else missing(job.reason)
-        found = view.forecasts.of_job(job.job_id) if lacks in FORESEEN else None
+        reason = None if job.waits_for_its_turn else job.reason
+        waits_for: str = "turn" if reason is None else lack_of(reason).missing
+        found = view.forecasts.of_job(job.job_id) if waits_for in FORESEEN else None
         if found is None or t - found.t > FRESH_SECONDS:
-            return cls(forecast=None, waits_for=lacks)
-        return cls(forecast=found, waits_for=found.waits_for if lacks == "turn" else lacks)
+            return cls(forecast=None, waits_for=waits_for, reason=reason)
+        if reason is None and found.waits_for in {"processors", "reservation"}:
+            waits_for = found.waits_for
+        return cls(forecast=found.not_before(t), waits_for=waits_for, reason=reason)
 
     def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps; what lies beyond all futures is null."""

@@ -187,7 +187,7 @@ class LiveForecasts:
             )
         (row,) = answer.rows
         age = int(self._clock() - self._asked_at)
-        return _not_before(row.t + age, row), age
+        return row.not_before(row.t + age), age
 
     def cost_of_limit(self, job_id: int) -> LimitCost | None:
         """Returns what the limit of a job that waits costs it; None if that is not known now.
@@ -315,8 +315,3 @@ class LiveForecasts:
         write = log.debug if answer == self._failure else log.warning
         write("starts not forecast", result=answer.result.value, why=answer.why)
         self._failure = answer
-
-
-def _not_before(t: int, row: ForecastRow) -> ForecastRow:
-    """Returns a forecast in which nothing is before now, for it was made from an older queue."""
-    return replace(row, median=max(row.median, t), early=max(row.early, t), late=max(row.late, t))

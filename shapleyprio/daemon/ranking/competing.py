@@ -12,7 +12,7 @@ from shapleyprio.daemon.ranking.observing import Observed
 from shapleyprio.daemon.ranking.ranking import Ranked
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.port import PendingJob, SlurmError, in_slurms_order
-from shapleyprio.slurm.reasons import missing
+from shapleyprio.slurm.reasons import lack_of
 
 SOON_SECONDS = DAY
 """Jobs that are to begin later have no forecast: futures would take as long."""
@@ -93,7 +93,7 @@ def _dependencies(
     lacking: Iterable[PendingJob], dependencies: Dependencies
 ) -> Mapping[int, tuple[int, ...]]:
     """Returns on which others jobs depend that wait for nothing else; nothing if Slurm is away."""
-    waiting = (job for job in lacking if missing(job.reason) == "dependency")
+    waiting = (job for job in lacking if lack_of(job.reason).missing == "dependency")
     dependent = [job.job_id for job in islice(waiting, MOST_DEPENDENT)]
     try:
         return dependencies(dependent) if dependent else {}
@@ -116,5 +116,7 @@ def _beginning(observed: Observed, lacking: Iterable[PendingJob]) -> dict[int, C
     return {
         job.job_id: _counted(observed, job, job.eligible)
         for job in lacking
-        if missing(job.reason) == "time" and job.eligible is not None and job.eligible <= latest
+        if lack_of(job.reason).missing == "time"
+        and job.eligible is not None
+        and job.eligible <= latest
     }

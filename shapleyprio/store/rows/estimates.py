@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 from shapleyprio.fairness.trajectory import Trajectory
 
@@ -80,7 +81,8 @@ class ForecastRow:
         early, late: the interval that was told.
         drawn_early, drawn_late: that of the futures, before it was widened by what was observed.
         within_hour: in so many of 100 futures it starts within an hour from t on.
-        waits_for: ``turn``, ``processors``, ``time`` (at which it is to begin), or ``dependency``.
+        waits_for: ``turn``, ``processors``, ``time`` (at which it is to begin), ``dependency``, or
+            ``reservation``.
     """
 
     job_id: int
@@ -93,6 +95,12 @@ class ForecastRow:
     drawn_late: int
     within_hour: int
     waits_for: str
+
+    def not_before(self, t: int) -> Self:
+        """Returns the same of a job that has not started by then."""
+        return replace(
+            self, median=max(self.median, t), early=max(self.early, t), late=max(self.late, t)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -466,6 +466,10 @@ def test_a_forecast_is_shown_while_it_is_fresh(steered: Service) -> None:
         "waits_for": "turn",
         "shorter_limit": None,
     }
+    foresee(steered, replace(row, early=NOW - 9, median=NOW - 5))
+    prospect = job(steered, "2").prospect
+    assert prospect is not None
+    assert prospect.forecast == replace(row, early=NOW + 10, median=NOW + 10)
     foresee(steered, replace(row, t=NOW + 10 - FRESH_SECONDS - 1))
     prospect = job(steered, "2").prospect
     assert prospect is not None
