@@ -226,6 +226,22 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Nodes on which for some time no jobs run but a reservation's own, or none (maintenance).
+
+    Attributes:
+        name: its name.
+        begin, end: seconds since the epoch.
+        nodes: names of the nodes that it has as a whole.
+    """
+
+    name: str
+    begin: int
+    end: int
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrioritySettings:
     """How Slurm computes priorities.
 
@@ -450,6 +466,9 @@ class Slurm(Protocol):
             job id -> numbers of others that have not ended: of jobs that wait for all of them, and
             for nothing else of others, such as a failure, an array or the first of several.
         """
+
+    def reservations(self) -> Sequence[Reservation]:
+        """Reads the reservations that have not ended, without those of parts of nodes."""
 
     def started(self) -> Sequence[StartedJob]:
         """Reads the jobs that have started and not ended, as the controller has them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -20,6 +21,14 @@ JOB_SECONDS = 14
 """In the middle of those of the past with the same limit, so that futures lie on both sides."""
 
 
+HOUR = 3600
+
+
+def forecast_of(consortium: Consortium, job: int) -> ForecastRow | None:
+    with consortium.reading() as view:
+        return view.forecasts.of_job(job)
+
+
 def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) -> None:
     cluster = consortium.cluster
     consortium.configure()
@@ -27,23 +36,19 @@ def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) 
     with_socket = configured.replace("[service]", f'[service]\nsocket = "{socket}"')
     consortium.config_file.write_text(with_socket)
 
-    def forecast_of(job: int) -> ForecastRow | None:
-        with consortium.reading() as view:
-            return view.forecasts.of_job(job)
-
     with consortium.daemon() as daemon:
         for seconds in (*LENGTHS, LENGTHS[0]):  # the last one waits, so that the worker is there
             cluster.submit("alpha", seconds)
         consortium.until(lambda: not cluster.run("squeue", "-h"), what="the past to end")
         consortium.await_settled()
         jobs = [cluster.submit("alpha", JOB_SECONDS, processors=ALL_CPUS) for _ in range(2)]
-        consortium.until(lambda: forecast_of(jobs[1]) is not None, what="a forecast")
+        consortium.until(lambda: forecast_of(consortium, jobs[1]) is not None, what="a forecast")
         third = (*("--time", "10", "--processors", str(ALL_CPUS)), "--partition", "all", "-A")
         before = json.loads(consortium.succeed("explain", "--what-if", *third, "alpha", "--json"))
         last = cluster.submit("alpha", JOB_SECONDS, processors=ALL_CPUS)
         behind = cluster.submit("alpha", 1, dependency=f"afterany:{last}")
         jobs += [last, behind]
-        consortium.until(lambda: forecast_of(behind) is not None, what="a forecast")
+        consortium.until(lambda: forecast_of(consortium, behind) is not None, what="a forecast")
         told = json.loads(consortium.succeed("explain", str(last), "--json"))["start"]
         assert "Probably it starts " in consortium.succeed("explain", str(last))
         assert told["waits_for"] in {"turn", "processors"}  # if the one before has just started
@@ -71,3 +76,25 @@ def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) 
         published = "shapleyprio_forecast_coverage_ratio{"
         consortium.until(lambda: published in consortium.metrics(), what="the metrics")
         assert daemon.end() == 0
+
+
+def test_a_job_that_may_run_into_a_maintenance_starts_after_it(consortium: Consortium) -> None:
+    cluster = consortium.cluster
+    consortium.configure()
+    begin = (int(time.time()) // 60 + 60) * 60
+    span = [
+        time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(second))
+        for second in (begin, begin + HOUR)
+    ]
+    when = (f"StartTime={span[0]}", f"EndTime={span[1]}", "Users=root", "Flags=MAINT")
+    cluster.run("scontrol", "create", "reservation", "ReservationName=works", "Nodes=ALL", *when)
+    with consortium.daemon() as daemon:
+        job = cluster.submit("alpha", 1, time=300)  # minutes
+        consortium.until(lambda: forecast_of(consortium, job) is not None, what="a forecast")
+        text = consortium.succeed("explain", str(job))
+        assert "within its time limit a maintenance begins, or has begun." in text
+        start = json.loads(consortium.succeed("explain", str(job), "--json"))["start"]
+        assert (start["waits_for"], start["within_hour"]) == ("reservation", 0)
+        assert {start[name] for name in ("early", "median", "late")} == {begin + HOUR}
+        assert daemon.end() == 0
+    cluster.run("scontrol", "delete", "ReservationName=works")

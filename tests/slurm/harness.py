@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -14,7 +15,7 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.slurm.adapters import connect
-from shapleyprio.slurm.port import Connection, PrioritySettings, Slurm
+from shapleyprio.slurm.port import Connection, PrioritySettings, Reservation, Slurm
 
 CLUSTER = "contract"
 PARTITIONS = MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})
@@ -94,6 +95,7 @@ class Harness(Protocol):
     def set_account(self, job_id: int, account: str) -> None: ...
     def set_user_priority(self, account: str, user: str, priority: int) -> None: ...
     def set_most_jobs(self, account: str, jobs: int | None) -> None: ...
+    def reserve(self, reservation: Reservation) -> None: ...
     def drain(self, node: str) -> None: ...
     def undrain(self, node: str) -> None: ...
     def take_down(self, daemon: DaemonName) -> None: ...
@@ -147,6 +149,7 @@ class SimulatedHarness:
         self.set_account = self.slurm.set_account
         self.set_user_priority = self.slurm.set_user_priority
         self.set_most_jobs = self.slurm.set_most_jobs
+        self.reserve = self.slurm.reserved.append
         self.drain = self.slurm.drain
         self.undrain = self.slurm.undrain
         self.take_down = self.slurm.take_down
@@ -228,6 +231,7 @@ class RealHarness:
         self._cluster = cluster
         self._down: set[DaemonName] = set()
         self._drained: set[str] = set()
+        self._reserved: list[str] = []
         self._names = (f"{adapter}-{number}" for number in count())
         self.user = cluster.paths.user
         connection = Connection(environment=cluster.environment, timeout_seconds=20)
@@ -314,6 +318,20 @@ class RealHarness:
         most = -1 if jobs is None else jobs
         self._cluster.run("sacctmgr", "-i", "modify", "account", *where, "set", f"GrpJobs={most}")
 
+    def reserve(self, reservation: Reservation) -> None:
+        """Reserve nodes for a maintenance."""
+        name = f"ReservationName={reservation.name}"
+        begin, end = (
+            time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(second))
+            for second in (reservation.begin, reservation.end)
+        )
+        nodes = f"Nodes={','.join(reservation.nodes)}"
+        when = (f"StartTime={begin}", f"EndTime={end}")
+        self._cluster.run(
+            "scontrol", "create", "reservation", name, nodes, *when, "Users=root", "Flags=MAINT"
+        )
+        self._reserved.append(reservation.name)
+
     def drain(self, node: str) -> None:
         self._cluster.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")
         self._drained.add(node)
@@ -343,6 +361,9 @@ class RealHarness:
             self.bring_up(daemon)
         for node in tuple(self._drained):
             self.undrain(node)
+        while self._reserved:
+            name = self._reserved.pop()
+            self._cluster.run("scontrol", "delete", f"ReservationName={name}")
         self._cluster.wait_until(
             self._empty, real_seconds=PATIENCE_SECONDS / SPEED, what="an empty cluster"
         )

@@ -20,7 +20,14 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.associations import UNSET_PRIORITY, Association
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import Connection, PendingJob, SlurmUnavailableError, StartedJob
+from shapleyprio.slurm.port import (
+    Connection,
+    PendingJob,
+    Reservation,
+    SlurmUnavailableError,
+    StartedJob,
+)
+from shapleyprio.slurm.reasons import lack_of
 from shapleyprio.slurm.releases import Release, untested
 from tests.slurm.harness import (
     ACCOUNTS,
@@ -640,6 +647,21 @@ def test_a_job_says_on_which_others_it_depends_that_have_not_ended(harness: Harn
     harness.until(lambda: read(dependent) == {both: (blocker,), one: (both,)}, "one to be left")
     harness.cancel(blocker)
     harness.until(lambda: not read(dependent), "none to be left")
+
+
+def test_reservations_of_whole_nodes_are_read(harness: Harness) -> None:
+    assert harness.slurm.reservations() == []
+    begin = harness.now() // 60 * 60 + 7200
+    later = Reservation(name="later", begin=begin, end=begin + 3600, nodes=PARTITIONS["pa"])
+    harness.reserve(later)
+    assert harness.slurm.reservations() == [later]
+    if isinstance(harness, RealHarness):  # jobs of the simulated cluster heed no reservation
+        job = harness.submit("physics", 60, partition="pa", minutes=180)
+
+        def lacks() -> str:
+            return lack_of(pending(harness)[job].reason).in_words
+
+        harness.until(lambda: "maintenance" in lacks(), "a job to wait for the maintenance")
 
 
 def test_a_task_written_alone_leaves_its_array(harness: Harness) -> None:

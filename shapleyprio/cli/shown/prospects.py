@@ -12,7 +12,7 @@ from shapleyprio.store import LATER, ForecastRow
 WAITS = {
     "turn": "it waits for its turn",
     "processors": "it waits for processors",
-    "reservation": "all nodes of its partition are reserved before it would have to have ended",
+    "reservation": "by its limit it may run into a reservation of all nodes",
 }
 """What a job waits for that lacks nothing else, in words."""
 

@@ -43,15 +43,16 @@ class KnownCapacity:
         place = {name: number for number, name in enumerate(self.partitions)}
         return np.array([place.get(name, NOWHERE) for name in names], dtype=np.int64)
 
-    def bays_for(self, partition: Ints) -> Bays | None:
+    def bays_for(self, partition: Ints, *, always: bool = False) -> Bays | None:
         """Returns which processors each job may have; None if all have all.
 
         Args:
             partition: int64[jobs], as `places_of` has it.
+            always: None is not returned.
         """
         partitions = self.partitions
         reach = np.array([[p == ANY or p in names for names in self.bays] for p in partitions])
-        if reach.all():
+        if reach.all() and not always:
             return None
         return Bays(
             partitions=partitions,

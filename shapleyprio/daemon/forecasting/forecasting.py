@@ -11,9 +11,15 @@ import numpy as np
 from shapleyprio.common.errors import ReplayError
 from shapleyprio.daemon.estimation.known_runs import PastRun
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
+from shapleyprio.daemon.forecasting.closings import put_off, with_releases
 from shapleyprio.daemon.forecasting.lessons import Lessons, busy
 from shapleyprio.daemon.forecasting.limits import cost_of_limit
-from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest, LimitCost
+from shapleyprio.daemon.forecasting.messages import (
+    Closing,
+    ForecastAnswer,
+    ForecastRequest,
+    LimitCost,
+)
 from shapleyprio.daemon.forecasting.moment import (
     NOT_SUBMITTED,
     PlayedMoment,
@@ -95,12 +101,14 @@ class StoreForecaster:
         asked = request.asked
         if asked is not None:
             request = replace(request, waiting=(*request.waiting, asked))
-        moment = self._moment(request)
-        wanted = [place for place, job in moment.first.items() if asked in (None, job)]
+        moment = self._moment(with_releases(request))
+        places = moment.first.items()
+        wanted = [n for n, job in places if asked is None or job.job_id == NOT_SUBMITTED]
         if not wanted:
             return []
         of_one = None if asked is None else np.array(wanted)
         starts = self._play(request, moment)(moment.present, futures=futures, wanted=of_one)
+        closed = _closed(request, moment, starts)
         found = forecasts(moment.present, starts)
         return [
             _row(
@@ -108,7 +116,7 @@ class StoreForecaster:
                 replace(found[place], t=request.t - moment.base),
                 moment.base,
                 errors,
-                depends=place in moment.present.after,
+                lacks="dependency" if place in moment.present.after else closed.get(place),
             )
             for place in wanted
         ]
@@ -150,13 +158,26 @@ class StoreForecaster:
         return played
 
 
+def _closed(request: ForecastRequest, moment: PlayedMoment, starts: Ints) -> dict[int, str]:
+    """Puts off starts while partitions are closed; returns which jobs mostly wait for their end."""
+    waits_for: dict[int, str] = {}
+    for name, closings in request.closings.items():
+        here = [place for place, job in moment.first.items() if job.partition == name]
+        base, limits = moment.base, moment.present.jobs.limit[here]
+        spans = [Closing(begin - base, end - base) for begin, end in closings]
+        starts[:, here] = put_off(starts[:, here], limits, spans)
+        late = np.median(starts[:, here], axis=0) >= spans[0].begin
+        waits_for |= dict.fromkeys(np.array(here)[late].tolist(), "reservation")
+    return waits_for
+
+
 def _row(
     job: WaitingJob,
     drawn: StartForecast,
     base: int,
     errors: Sequence[float],
     *,
-    depends: bool,
+    lacks: str | None,
 ) -> ForecastRow:
     waits_for = "time" if job.release - base > drawn.t else drawn.waits_for
     told = drawn.widened(errors)
@@ -174,7 +195,7 @@ def _row(
         drawn_early=second(drawn.early),
         drawn_late=second(drawn.late),
         within_hour=round(100 * drawn.within_hour),
-        waits_for="dependency" if depends else waits_for,
+        waits_for=lacks or waits_for,
     )
 
 

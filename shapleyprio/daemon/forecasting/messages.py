@@ -45,6 +45,13 @@ class KnownNode(NamedTuple):
     busy: int
 
 
+class Closing(NamedTuple):
+    """From when to when all nodes of a partition are reserved, in seconds on one clock."""
+
+    begin: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitCost:
     """What a long time limit costs a job that waits.
@@ -76,6 +83,7 @@ class ForecastRequest(WorkerMessage):
         after: waiting job -> those that have to end before it is released, by their numbers.
         asked: a job that nobody has submitted, behind all others, of which alone a forecast is
             wanted; None for forecasts of those that wait.
+        closings: partition -> from when to when it will have no node for jobs, the first one first.
         with_limit: number of a job that waits, of which alone it is wanted what its limit costs.
         parents: organization -> its parent, of those that have one.
     """
@@ -89,6 +97,7 @@ class ForecastRequest(WorkerMessage):
     overlap: int
     after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     asked: WaitingJob | None = None
+    closings: Mapping[str, tuple[Closing, ...]] = field(default_factory=dict)
     with_limit: int | None = None
     parents: Mapping[str, str] = field(default_factory=dict)
 

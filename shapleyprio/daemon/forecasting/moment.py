@@ -19,6 +19,8 @@ from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimate
 from shapleyprio.replay.engine.codes import DIRECT
+from shapleyprio.replay.engine.keys import Ints
+from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.arrivals import LONGEST
 from shapleyprio.replay.forecasts.dependent import releasable
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order
@@ -95,7 +97,8 @@ def moment_of(
     organization, release, processors, limit, user, start, partition = table.T.copy()
     job, owner, held, bay = np.array(found.pieces, dtype=np.int64).reshape(-1, 4).T.copy()
     at_work = np.bincount(organization[job], weights=held, minlength=len(code)).astype(np.int64)
-    owned, bays = capacity.owned[0].sum(axis=0), capacity.bays_for(partition)
+    owned = capacity.owned[0].sum(axis=0)
+    bays = capacity.bays_for(partition, always=bool(after or request.closings))
     paths = _paths(competitors, at_work.tolist(), int(owned.sum()))
     present = Present(
         t=t,
@@ -124,6 +127,7 @@ def moment_of(
         executed=_executed(paths, t),
         bay=None if bays is None else bay,
         after=after,
+        closes=_closes(request, capacity, base),
     )
     return PlayedMoment(
         present=present,
@@ -194,6 +198,14 @@ def _sizes(capacity: KnownCapacity) -> Sequence[int]:
         )
         for partition in capacity.partitions
     ]
+
+
+def _closes(request: ForecastRequest, capacity: KnownCapacity, base: int) -> Ints | None:
+    """Returns when each partition closes first."""
+    if not request.closings:
+        return None
+    found = [request.closings.get(name) for name in capacity.partitions]
+    return np.array([NEVER if one is None else one[0].begin - base for one in found])
 
 
 def _places(capacity: KnownCapacity) -> Callable[[str], int]:
@@ -290,8 +302,8 @@ class _Rows:
     def dependents(self) -> dict[int, tuple[int, ...]]:
         """Returns the rows that are released after the ends of others -> these.
 
-        Of a job nothing is told any more that depends on one that is not known, on an array, or on
-        very many one after the other; then its rows depend on themselves.
+        Of a job nothing is told any more that depends on one that is not known, or on an array;
+        then its rows depend on themselves.
         """
         after: dict[int, tuple[int, ...]] = {}
         for number, others in self._after.items():

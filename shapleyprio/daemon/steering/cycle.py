@@ -226,7 +226,7 @@ class Cycle:
             self._forecasts.follow(
                 self._config,
                 lambda: competition(
-                    observed, report.ranked, self._config.service.overlap, self._slurm.dependencies
+                    observed, report.ranked, self._config.service.overlap, self._slurm
                 ),
                 report.accounted.started,
                 changed=report.tally.kept > 0,

@@ -33,7 +33,7 @@ ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizati
 OF_CYCLES = ("scale", "pool", "year")
 """Parts that are cycles for minutes."""
 
-OF_REPLAY = ("peers", "recompute", "dask", "exports")
+OF_REPLAY = ("peers", "recompute", "forecasts", "dask", "exports")
 """Other parts of the offline replay."""
 
 PARTS = (
@@ -142,6 +142,8 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             installs for that: jobs in a second, memory, and whether they start at the same seconds
     recompute  Shapley values of a month of 100,000 jobs, whole ones and cut ones, from
             scratch and again when an hour was added; seconds of one core, some minutes
+    forecasts  when 10,000 waiting jobs will start, of which none, some or half depend on
+            others; seconds of one core, some minutes
     dask    ref of 14 and 16 organizations on one core and by two workers of a Dask cluster
             on this machine; needs the packages of shapleyprio[cluster], some minutes
     exports  reading 10,000,000 lines of sacct, plain and compressed by xz and by zstd; some
@@ -298,12 +300,14 @@ def measure_replays(
         ReplayError: packages are missing.
     """
     with packages_needed("bench", "replay"):
-        from shapleyprio.lab.bench.replay import exports, peers, recompute, spread
+        from shapleyprio.lab.bench.replay import exports, foreseen, peers, recompute, spread
     if parameters.part == "peers":
         logs = needed_logs(parameters.part, parameters.logs)
         yield from peers.measure_peers(logs, folder, bar)
     elif parameters.part == "recompute":
         yield from recompute.measure_recompute(bar)
+    elif parameters.part == "forecasts":
+        yield from foreseen.measure_forecasts(folder, bar)
     elif parameters.part == "exports":
         yield from exports.measure_exports(folder, bar)
     else:

@@ -22,6 +22,7 @@ from shapleyprio.slurm.port import (
     Node,
     Partition,
     PendingQueue,
+    Reservation,
     SlurmRefusedError,
     SlurmUnavailableError,
     StartedJob,
@@ -80,6 +81,7 @@ class SimulatedSlurm:
     or arrives before its return. While slurmdbd is down the changes of the records pile up.
 
     Attributes:
+        reserved: reservations, which no job heeds.
         malformed: lines to be returned by every `pending` (source squeue) or `records` (others).
         missing_privileges: channel -> what is missing; writing there is refused.
         coordinators_found: what it says of coordinators.
@@ -95,6 +97,7 @@ class SimulatedSlurm:
             accounting_delay: seconds until a change of a record can be read.
         """
         self.malformed: list[Malformed] = []
+        self.reserved: list[Reservation] = []
         self.missing_privileges: dict[str, str] = {}
         self.coordinators_found = Coordinators({}, powerless=False)
         self._spec = spec
@@ -416,6 +419,11 @@ class SimulatedSlurm:
         self._need("slurmctld")
         found = ((job_id, self._engine.dependencies(job_id)) for job_id in job_ids)
         return {job_id: others for job_id, others in found if others}
+
+    def reservations(self) -> Sequence[Reservation]:
+        """Reads the reservations that have not ended."""
+        self._need("slurmctld")
+        return [one for one in self.reserved if one.end > self.now]
 
     def started(self) -> Sequence[StartedJob]:
         """Reads the jobs that have started and not ended."""

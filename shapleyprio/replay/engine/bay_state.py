@@ -13,7 +13,7 @@ from shapleyprio.replay.workloads.bays import Bays
 PARTITION, FOLLOWING, ARRIVING = range(3)
 FREE, WANTED, CLOSED = range(3)
 SIZE, RESERVED, SPARE, OPEN, WAITING = range(5)
-HEAD, REST, DEMAND, PASSED = range(4)
+HEAD, REST, DEMAND, PASSED, LAST = range(5)
 
 
 class BaySchedules(NamedTuple):
@@ -36,8 +36,16 @@ class BaySchedules(NamedTuple):
         queues: [c, q, 4], HEAD: the first job that has not started whole, the next one if none
             waits, REST: processors that its copies still need, all of them if it is rigid,
             DEMAND: processors that the waiting jobs need, PASSED: the moment at which the head was
-            last passed over, −1 at first.
+            last passed over, −1 at first, LAST: the last job that waits, where some depend on
+            others.
         own: [k, p], processors of each organization in each partition.
+        closes: [p], the second at which no job of a partition may run, NEVER if there is none; [0]
+            if there is none for all.
+        missing: [jobs], processors on which others have to end before a job is released that
+            depends on them; [0] if none does.
+        first_behind: [jobs + 1], on job i depend behind[first_behind[i]] up to
+            behind[first_behind[i + 1]].
+        behind: jobs that depend on others.
         free_of: [x, k], idle processors of each owner, in the schedule that is
             written down.
         given: [k], room for how many of each a job gets in a bay.
@@ -49,6 +57,10 @@ class BaySchedules(NamedTuple):
     partitions: Ints
     queues: Ints
     own: Ints
+    closes: Ints
+    missing: Ints
+    first_behind: Ints
+    behind: Ints
     free_of: Ints
     given: Ints
 
@@ -56,7 +68,7 @@ class BaySchedules(NamedTuple):
 def numbers_of(bays: Bays) -> int:
     """Returns how many numbers each coalition takes."""
     count, k = bays.owned.shape
-    numbers: int = 3 * count + (5 + 4 * k) * len(bays.partitions)
+    numbers: int = 3 * count + (5 + 5 * k) * len(bays.partitions)
     return numbers
 
 
@@ -70,6 +82,10 @@ def no_bays() -> BaySchedules:
         partitions=none,
         queues=none,
         own=none,
+        closes=none.reshape(-1),
+        missing=none.reshape(-1),
+        first_behind=none.reshape(-1),
+        behind=none.reshape(-1),
         free_of=none,
         given=none.reshape(-1),
     )
@@ -101,8 +117,9 @@ def schedules_in(
     in_bays[:, :, FREE], in_bays[:, :, CLOSED] = free, -1
     of_partitions = np.zeros((len(free), partitions, 5), dtype=np.int64)
     of_partitions[:, :, SIZE] = of_partitions[:, :, OPEN] = free @ bays.reach.T
-    queues = np.zeros((len(free), bays.queues, 4), dtype=np.int64)
+    queues = np.zeros((len(free), bays.queues, 5), dtype=np.int64)
     queues[:, :, HEAD], queues[:, :, PASSED] = first, -1
+    none = np.zeros(0, dtype=np.int64)
     return BaySchedules(
         reach=np.ascontiguousarray(bays.reach),
         jobs=jobs,
@@ -110,6 +127,10 @@ def schedules_in(
         partitions=of_partitions,
         queues=queues,
         own=np.ascontiguousarray(bays.own),
+        closes=none,
+        missing=none,
+        first_behind=none,
+        behind=none,
         free_of=np.array(bays.owned, order="C"),
         given=np.zeros(bays.owned.shape[1], dtype=np.int64),
     )

@@ -1,78 +1,61 @@
-"""Dependent jobs: they are released when others have ended, in each future at another second.
-
-What is released at a second changes nothing before it. So a future that is played again, with every
-release where the others ended the last time, is right up to one more release each time, and soon
-nothing changes any more.
-"""
+"""Dependent jobs: each is released when others have ended, in each future at another second."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
 
-from shapleyprio.common.wording import DAY
-from shapleyprio.replay.engine.keys import Ints
-from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import LONGEST
-from shapleyprio.replay.forecasts.present import After, Present
+from shapleyprio.replay.engine.bay_state import FOLLOWING, BaySchedules
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Workload
 
-MOST_IN_A_ROW = 4
-"""So many jobs depend on each other one after the other at most, ..."""
-
-MOST_PLAYS = 8
-"""... and so often a future is played."""
+After = Mapping[int, tuple[int, ...]]
+"""Job -> those that have to end before it is released."""
 
 
 def releasable(after: After) -> frozenset[int]:
     """Returns the dependent jobs that are released some day.
 
-    Jobs that are behind too many others one after the other, or behind themselves, are left out.
+    Jobs that are behind themselves are left out, and those behind them.
 
-    >>> sorted(releasable({2: (1,), 3: (2, 1), 9: (9,), 8: (9,), 4: (0,)}))
+    >>> sorted(releasable({2: (1,), 3: (2, 1, 2), 9: (9,), 8: (9,), 4: (0,), 5: (3, 8)}))
     [2, 3, 4]
     """
-    left = dict(after)
-    for _ in range(MOST_IN_A_ROW):
-        for job in [job for job, others in left.items() if left.keys().isdisjoint(others)]:
-            del left[job]
-    return frozenset(after.keys() - left.keys())
+    behind: dict[int, list[int]] = {}
+    for job, others in after.items():
+        for other in others:
+            behind.setdefault(other, []).append(job)
+    missing = {job: len(others) for job, others in after.items()}
+    ended = [job for job in behind if job not in after]
+    for job in ended:
+        for one in behind.get(job, ()):
+            missing[one] -= 1
+            if not missing[one]:
+                ended.append(one)
+    return frozenset(job for job, left in missing.items() if not left)
 
 
-def with_releases(
-    present: Present,
-    dependent: Collection[int],
-    lengths: Ints,
-    wanted: Ints,
-    starts_of: Callable[[Present, Ints], Ints],
-) -> Ints:
-    """Plays a future in which dependent jobs are released when those have ended before them.
+def behind_others(after: After, workload: Workload, bays: BaySchedules) -> BaySchedules:
+    """Returns bays that have dependent jobs in their queues only when these are released.
 
     Args:
-        present: where it begins.
-        dependent: its jobs that are `releasable`.
-        lengths: int64[jobs of the present], processing times.
-        wanted: int64[...], jobs whose starts are wanted.
-        starts_of: plays it: returns int64[jobs of the present], when each starts, of which some
-            are wanted.
-
-    Returns:
-        int64[jobs of the present], when each starts; NEVER for later than any future.
+        after: by the numbers that the jobs have in the workload.
+        workload: in which dependent jobs are not released before the end of its window.
+        bays: of that workload, in which nothing has happened yet.
     """
-    never = present.t + (LONGEST + 1) * DAY
-    before = {other for job in dependent for other in present.after[job]}
-    wanted = np.array(sorted({*wanted.tolist(), *before}), dtype=np.int64)
-    release = present.jobs.release.copy()
-    release[list(present.after)] = never
-    for _ in range(MOST_PLAYS):
-        now = replace(present, jobs=replace(present.jobs, release=release))
-        starts = starts_of(now, wanted[release[wanted] < never])
-        ends = np.where(starts == NEVER, never, np.minimum(starts, never) + lengths)
-        known, release = release, release.copy()
-        for job in dependent:
-            behind = int(ends[list(present.after[job])].max())
-            release[job] = min(max(behind, present.t + 1), never)
-        if (known == release).all():
-            break
-    return starts
+    known = np.flatnonzero(workload.job != UNKNOWN)
+    place = np.empty(len(known), dtype=np.int64)
+    place[workload.job[known]] = known
+    pairs = [(other, job) for job, others in after.items() for other in others]
+    other, job = place[np.array(pairs)].T
+    missing = np.zeros(len(workload.job), dtype=np.int64)
+    np.add.at(missing, job, workload.processors[other])
+    order = np.lexsort((job, other))
+    following = bays.jobs[:, FOLLOWING]
+    following[missing[following] > 0] = -1  # −1 stays that, whatever job is the last
+    return bays._replace(
+        missing=missing,
+        first_behind=np.searchsorted(other[order], np.arange(len(missing) + 1)),
+        behind=job[order],
+    )

@@ -13,12 +13,11 @@ from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
 from shapleyprio.replay.coalitions.predictors import Limit
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine import engine
-from shapleyprio.replay.engine.bay_state import HEAD, PARTITION
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
 from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
 from shapleyprio.replay.forecasts.arrivals import LONGEST, Columns, ReleasedJobs
-from shapleyprio.replay.forecasts.dependent import releasable, with_releases
+from shapleyprio.replay.forecasts.dependent import releasable
 from shapleyprio.replay.forecasts.present import Present, brought_to
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits
@@ -118,39 +117,17 @@ def starts_in(
     """
     workload = _workload(present, lengths, arrivals, present.t + days * DAY)
     world, steps = order.steps(present, workload, seed)
-    last = _behind(np.flatnonzero(present.waits) if wanted is None else wanted, workload, world)
+    wanted = np.flatnonzero(present.waits) if wanted is None else wanted
+    left, size = np.isin(workload.job, wanted), 0
     for _ in steps:
-        if _has_come_to(last, world):
+        known, size = size, int(world.record.size[0])
+        left[world.record.job[known:size]] = False
+        if not left.any():
             break
-    size = int(world.record.size[0])
     job = workload.job[world.record.job[:size]]
     found = np.where(present.waits, NEVER, present.start)
     found[job[job != UNKNOWN]] = world.record.start[:size][job != UNKNOWN]
     return found
-
-
-def _behind(wanted: Ints, workload: Workload, world: World) -> Ints:
-    """Returns the place behind the last wanted job of every queue; 0 where there is none.
-
-    A queue is what an organization has in a partition, in all of them without bays.
-    """
-    places = np.flatnonzero(np.isin(workload.job, wanted))
-    partitions = max(len(world.bays.reach), 1)
-    queue = workload.organization[places].astype(np.int64) * partitions
-    if partitions > 1:
-        queue += world.bays.jobs[places, PARTITION]
-    behind = np.zeros(len(workload.organizations) * partitions, dtype=np.int64)
-    np.maximum.at(behind, queue, places + 1)
-    return behind
-
-
-def _has_come_to(behind: Ints, world: World) -> bool:
-    """Returns whether no queue has a job left before that place; they start in their order."""
-    heads = world.state.head[0]
-    if len(world.bays.reach):
-        heads = world.bays.queues[0, :, HEAD]
-        heads = np.where(heads == UNKNOWN, NEVER, heads)
-    return bool((heads >= behind).all())
 
 
 def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) -> Workload:
@@ -162,6 +139,7 @@ def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) ->
     unknown = np.full(len(later.release), UNKNOWN, dtype=np.int64)
     organization = np.concatenate((now.organization, later.organization))
     release = np.concatenate((now.release, later.release))
+    release[list(present.after)] = until
     position = np.concatenate((now.position, later.position))
     start = np.concatenate((present.start, unknown))
     order = np.lexsort((position, release, start == UNKNOWN, organization))
@@ -215,9 +193,9 @@ def play(
     Returns:
         int64[futures, jobs of the present], when each starts; NEVER if not within four weeks.
     """
-    jobs, dependent = present.jobs, releasable(present.after)
+    jobs = present.jobs
     if wanted is None:
-        never = present.after.keys() - dependent
+        never = present.after.keys() - releasable(present.after)
         wanted = np.setdiff1d(np.flatnonzero(present.waits), list(never))
     drawn_by = jobs.limit if drawn_by is None else drawn_by
     lengths = predictor.draw(
@@ -227,21 +205,13 @@ def play(
     lengths[:, ended] = np.minimum(lengths[:, ended], jobs.limit[ended])
     found, days = [], 1
     for one, seed in zip(lengths, random.integers(2**62, size=futures).tolist(), strict=True):
-
-        def starts_of(now: Present, some: Ints, one: Ints = one, seed: int = seed) -> Ints:
-            nonlocal days
-            while True:
-                arrivals = past.arrivals(now.t, days, predictor, np.random.default_rng(seed))
-                starts = starts_in(now, one, arrivals, order, days=days, seed=seed, wanted=some)
-                if days == LONGEST or (starts[some] != NEVER).all():
-                    return starts
-                days = min(days * STEP, LONGEST)
-
-        found.append(
-            with_releases(present, dependent, one, wanted, starts_of)
-            if present.after
-            else starts_of(present, wanted)
-        )
+        while True:
+            arrivals = past.arrivals(present.t, days, predictor, np.random.default_rng(seed))
+            starts = starts_in(present, one, arrivals, order, days=days, seed=seed, wanted=wanted)
+            if days == LONGEST or (starts[wanted] != NEVER).all():
+                break
+            days = min(days * STEP, LONGEST)
+        found.append(starts)
     return np.stack(found)
 
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.engine.bay_state import DEMAND, FREE, HEAD, OPEN, PARTITION, REST, WAITING
+from shapleyprio.replay.engine.bay_state import (
+    DEMAND,
+    FREE,
+    HEAD,
+    LAST,
+    OPEN,
+    PARTITION,
+    REST,
+    WAITING,
+)
 from shapleyprio.replay.engine.engine import expect_anew
 from shapleyprio.replay.engine.keys import Ints, wrapped
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import World
 from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.forecasts.dependent import After, behind_others
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS, PLACE_BITS
@@ -21,9 +30,6 @@ from shapleyprio.replay.workloads.workload import Workload, jobs_of
 
 Numbers = NDArray[np.object_]
 """Python's integers, which no sum exceeds."""
-
-After = Mapping[int, tuple[int, ...]]
-"""Job -> those that have to end before it is released."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +61,10 @@ class Present:
         job, owner, processors: int64[pieces], whose processors each running job has.
         executed: until now.
         bay: int64[pieces], in which bay these are; None without partitions.
-        after: waiting job -> those that have to end before it is released, whatever its release.
+        after: waiting job -> those that have to end before it is released, whatever its release;
+            only with partitions.
+        closes: int64[partitions], when each closes: what starts before is to end until then; NEVER
+            for those that do not. None if none does; only with partitions.
     """
 
     t: int
@@ -68,6 +77,7 @@ class Present:
     executed: Executed
     bay: Ints | None = None
     after: After = field(default_factory=dict)
+    closes: Ints | None = None
 
     @property
     def waits(self) -> NDArray[np.bool_]:
@@ -161,7 +171,7 @@ def brought_to(present: Present, workload: Workload, world: World) -> World:
     Args:
         present: what is.
         workload: its jobs with the lengths that they are to have, those that run first within
-            each organization, and jobs that are released later.
+            each organization, and jobs that are released later; dependent ones at the end.
         world: of that workload, in which nothing has happened yet.
     """
     t, released = present.t, workload.release <= present.t
@@ -188,6 +198,10 @@ def brought_to(present: Present, workload: Workload, world: World) -> World:
         np.subtract.at(record.free_of, present.owner, present.processors)
     else:
         _fill_bays(present.bay, present, workload, world)
+    if present.closes is not None:
+        world = world._replace(bays=world.bays._replace(closes=present.closes))
+    if present.after:
+        world = world._replace(bays=behind_others(present.after, workload, world.bays))
     _put_to_work(present, workload, world)
     world = packed(world)
     expect_anew(world)
@@ -202,11 +216,13 @@ def _fill_bays(bay: Ints, present: Present, workload: Workload, world: World) ->
     bays.partitions[0, :, OPEN] = bays.reach @ bays.bays[0, :, FREE]
     partitions, k = len(bays.reach), len(first)
     queue = workload.organization * partitions + bays.jobs[:, PARTITION]
-    left = np.flatnonzero(workload.start == UNKNOWN)[::-1]
+    independent = workload.release < workload.window.length
+    left = np.flatnonzero((workload.start == UNKNOWN) & independent)[::-1]
     queues = bays.queues[0]
     queues[:, HEAD] = -1
     queues[queue[left], HEAD], queues[queue[left], REST] = left, workload.processors[left]
     waiting = left[workload.release[left] <= present.t]
+    queues[queue[waiting[::-1]], LAST] = waiting[::-1]
     np.add.at(queues[:, DEMAND], queue[waiting], workload.processors[waiting])
     bays.partitions[0, :, WAITING] = queues[:, DEMAND].reshape(k, partitions).sum(axis=0)
 

@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include "arriving.h"
 #include "asking.h"
 #include "choice.h"
 #include "decay.h"
@@ -245,6 +246,8 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
             count_changes(world, c);
         }
         int64_t t = least(state->next_end.at[c], next_release(world, c));
+        if (confined)
+            t = least(t, next_closing(world, state->now.at[c]));
         saturate(world, c, least(t, until - 1));
         if (t >= least(until, state->guessing.at[c]))
             return true;

@@ -1,60 +1,8 @@
 #include "in_bays.h"
 
+#include "arriving.h"
 #include "choice.h"
 #include "starting.h"
-
-static int64_t *bay_of(const World *world, int64_t c, int64_t bay) {
-    return row_of(world->bays.bays, c, bay);
-}
-
-static int64_t *partition_of(const World *world, int64_t c, int64_t partition) {
-    return row_of(world->bays.partitions, c, partition);
-}
-
-static int64_t *queue_of(const World *world, int64_t c, int64_t u, int64_t partition) {
-    return row_of(world->bays.queues, c, u * world->bays.reach.n[0] + partition);
-}
-
-static bool has(const World *world, int64_t partition, int64_t bay) {
-    return world->bays.reach.at[partition * world->bays.reach.n[1] + bay];
-}
-
-/* Goes on to the first job of a queue that waits. */
-static void open_head(const World *world, int64_t c, int64_t *queue, int64_t partition) {
-    const Jobs *jobs = &world->jobs;
-    int64_t size = partition_of(world, c, partition)[SIZE];
-    while (jobs->rigid.at[0] != 0 && jobs->width.at[queue[HEAD]] > size)
-        queue[HEAD] = row(world->bays.jobs, queue[HEAD])[FOLLOWING];
-    queue[REST] = jobs->width.at[queue[HEAD]];
-}
-
-bool arrive_in_bays(const World *world, int64_t c, int64_t t) {
-    const Jobs *jobs = &world->jobs;
-    const Coalitions *state = &world->state;
-    int64_t place = state->arrived.at[c], arrivals = jobs->arrival.n[0];
-    bool first = false;
-    for (; place < arrivals && jobs->arrival.at[place] == t; place++) {
-        int64_t job = row(world->bays.jobs, place)[ARRIVING];
-        int64_t u = jobs->organization.at[job], width = jobs->width.at[job];
-        int64_t partition = row(world->bays.jobs, job)[PARTITION];
-        bool never = jobs->rigid.at[0] != 0 && width > partition_of(world, c, partition)[SIZE];
-        if (never || !state->takes_part.at[c * state->takes_part.n[1] + u])
-            continue;
-        int64_t *demand_of = &row(state->demand_of, c)[u];
-        int64_t *queue = queue_of(world, c, u, partition);
-        state->demand.at[c] += width;
-        state->waiting.at[c] += *demand_of == 0;
-        *demand_of += width;
-        queue[DEMAND] += width;
-        partition_of(world, c, partition)[WAITING] += width;
-        if (queue[DEMAND] == width) {
-            open_head(world, c, queue, partition);
-            first = true;
-        }
-    }
-    state->arrived.at[c] = place;
-    return first;
-}
 
 /* Returns how many processors of a bay work for nobody: none where fewer are left than are busy. */
 static int64_t free_in(const World *world, int64_t c, int64_t bay) {
@@ -81,13 +29,21 @@ void free_in_bay(const World *world, int64_t c, int64_t bay, int64_t processors)
     count_open(world, c, bay, free_in(world, c, bay) - before);
 }
 
+/* Whether a job of an organization comes before another one: by release, then by place. */
+static bool precedes_own(const Jobs *jobs, int64_t job, int64_t other) {
+    int64_t sooner = jobs->release.at[other] - jobs->release.at[job];
+    return sooner > 0 || (sooner == 0 && job < other);
+}
+
 /* Returns the first job of u that waits; NEVER if none does. */
 static int64_t first_waiting(const World *world, int64_t c, int64_t u) {
     int64_t first = NEVER;
     for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++) {
         const int64_t *queue = queue_of(world, c, u, partition);
-        if (queue[DEMAND] != 0)
-            first = least(first, queue[HEAD]);
+        if (queue[DEMAND] == 0)
+            continue;
+        if (first == NEVER || precedes_own(&world->jobs, queue[HEAD], first))
+            first = queue[HEAD];
     }
     return first;
 }
@@ -102,7 +58,8 @@ static void consider(const World *world, int64_t c, int64_t t, int64_t u, int64_
     bool reserved = world->jobs.backfill.at[0] != 0 && counts[RESERVED] != NEVER;
     if (reserved && queue[REST] > counts[OPEN])
         return;
-    if (queue[DEMAND] == 0 || queue[PASSED] == t || (*passed != t && *head <= queue[HEAD]))
+    if (queue[DEMAND] == 0 || queue[PASSED] == t ||
+        (*passed != t && !precedes_own(&world->jobs, queue[HEAD], *head)))
         return;
     *head = queue[HEAD];
     *passed = -1;
@@ -197,12 +154,29 @@ static bool delays_nobody(const World *world, int64_t c, int64_t partition, int6
     return true;
 }
 
+int64_t next_closing(const World *world, int64_t t) {
+    const Ints closes = world->bays.closes;
+    int64_t next = NEVER;
+    for (int64_t partition = 0; partition < closes.n[0]; partition++)
+        if (closes.at[partition] > t)
+            next = least(next, closes.at[partition]);
+    return next;
+}
+
+/* Whether a job of a partition that starts now is expected to run when the partition closes. */
+static bool meets_closing(const World *world, int64_t t, int64_t partition, int64_t seconds) {
+    const Ints closes = world->bays.closes;
+    return closes.n[0] != 0 && t < closes.at[partition] && t + seconds > closes.at[partition];
+}
+
 /* Returns whether a rigid job may start now; reserves processors if it does not fit. */
 static bool may_start(const World *world, int64_t c, int64_t t, int64_t job) {
     const Jobs *jobs = &world->jobs;
     int64_t width = jobs->width.at[job], partition = row(world->bays.jobs, job)[PARTITION];
     int64_t *reserved = partition_of(world, c, partition);
     int64_t free = reserved[OPEN];
+    if (meets_closing(world, t, partition, jobs->estimate.at[job]))
+        return false;
     if (jobs->backfill.at[0] == 0)
         return width <= free;
     if (width <= free)
@@ -244,7 +218,7 @@ static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t
     if (queue[REST] == 0) {
         queue[HEAD] = row(world->bays.jobs, job)[FOLLOWING];
         if (queue[DEMAND] != 0)
-            open_head(world, c, queue, partition);
+            open_queue(world, c, queue, partition);
     }
     return last;
 }

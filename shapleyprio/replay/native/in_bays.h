@@ -9,9 +9,8 @@
 
 #include "state.h"
 
-/* Queues the jobs released at t; returns whether one of them comes first in its queue. Rigid jobs
- * wider than their partition are passed over. */
-bool arrive_in_bays(const World *world, int64_t c, int64_t t);
+/* Returns when a partition closes next, from t on; NEVER if none does. */
+int64_t next_closing(const World *world, int64_t t);
 
 /* Frees processors of a bay. */
 void free_in_bay(const World *world, int64_t c, int64_t bay, int64_t processors);

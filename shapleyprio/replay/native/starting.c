@@ -1,5 +1,6 @@
 #include "starting.h"
 
+#include "arriving.h"
 #include "horizon.h"
 #include "in_bays.h"
 #include "placing.h"
@@ -83,8 +84,10 @@ void end_jobs(const World *world, int64_t c, int64_t t) {
         Running ended = take_ended(world, c);
         int64_t u = world->jobs.organization.at[ended.job];
         state->free.at[c] += ended.processors;
-        if (is_confined(world))
+        if (is_confined(world)) {
             free_in_bay(world, c, ended.bay, ended.processors);
+            release_behind(world, c, t, ended.job, ended.processors);
+        }
         add(row_of(state->utility, c, u), is_wide(state), t, -ended.processors);
         note_end(world, c, t, u, ended.owner, ended.processors);
         if (is_recorded(world, c))

@@ -32,7 +32,7 @@ enum {
 enum { PARTITION, FOLLOWING, ARRIVING };
 enum { FREE, WANTED, CLOSED };
 enum { SIZE, RESERVED, SPARE, OPEN, WAITING };
-enum { HEAD, REST, DEMAND, PASSED };
+enum { HEAD, REST, DEMAND, PASSED, LAST };
 
 /* Ways of placing a job. */
 enum { RANDOM, LEAST_LOADED, AS_RECORDED };
@@ -163,6 +163,10 @@ typedef struct {
     Ints partitions;
     Ints queues;
     Ints own;
+    Ints closes;
+    Ints missing;
+    Ints first_behind;
+    Ints behind;
     Ints free_of;
     Ints given;
 } BaySchedules;

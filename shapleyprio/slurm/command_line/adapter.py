@@ -30,6 +30,7 @@ from shapleyprio.slurm.port import (
     Node,
     PendingJob,
     PendingQueue,
+    Reservation,
     StartedJob,
     unchecked,
 )
@@ -217,6 +218,12 @@ class CommandLineSlurm:
         which = ("-j", ",".join(map(str, job_ids)), "-O", format_of(DEPENDENT_FIELDS, delimiter))
         lines = self._commands.lines("squeue", *WAITING, *which)
         return dict(found for line in lines if (found := dependent_line(line, delimiter)))
+
+    def reservations(self) -> Sequence[Reservation]:
+        """Reads the reservations that have not ended, without those of parts of nodes."""
+        lines = self._commands.read("scontrol", "show", "reservation", "-o").split("\n")
+        found = (text_config.reservation_line(line) for line in lines if "=" in line)
+        return [one for one in map(readable, found) if one.nodes]
 
     def started(self) -> Sequence[StartedJob]:
         """Reads the jobs that have started and not ended, as the controller has them."""

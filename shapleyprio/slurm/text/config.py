@@ -11,6 +11,7 @@ from shapleyprio.slurm.port import (
     Node,
     Partition,
     PrioritySettings,
+    Reservation,
     SubmissionSettings,
 )
 from shapleyprio.slurm.text.values import UnreadableError, amount, duration, hosts, tres, whole
@@ -140,6 +141,20 @@ def node_line(line: str) -> Node | Malformed:
 def partitions_of_node(line: str) -> tuple[str, ...]:
     """Returns the partitions in one line of ``scontrol show node -o``."""
     return tuple(filter(None, _set_or_empty(_value(line, "Partitions", "")).split(",")))
+
+
+def reservation_line(line: str) -> Reservation | Malformed:
+    """Reads one line of ``scontrol show reservation -o``."""
+    try:
+        nodes = "" if " CoreIDs=" in line else _set_or_empty(_value(line, "Nodes", ""))
+        return Reservation(
+            name=_value(line, "ReservationName"),
+            begin=whole("StartTime", _value(line, "StartTime")),
+            end=whole("EndTime", _value(line, "EndTime")),
+            nodes=hosts("Nodes", nodes) if nodes else (),
+        )
+    except UnreadableError as error:
+        return Malformed("scontrol show reservation", line, str(error))
 
 
 def partition_line(line: str) -> Partition | Malformed:

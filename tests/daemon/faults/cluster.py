@@ -14,6 +14,7 @@ from shapleyprio.slurm.port import (
     Malformed,
     Node,
     PendingQueue,
+    Reservation,
     StartedJob,
     unchecked,
 )
@@ -285,6 +286,10 @@ class FaultyCluster(SimulatedSlurm):
     def dependencies(self, job_ids: Sequence[int]) -> Mapping[int, tuple[int, ...]]:
         self.moments.pass_("dependencies")
         return super().dependencies(job_ids)
+
+    def reservations(self) -> Sequence[Reservation]:
+        self.moments.pass_("reservations")
+        return super().reservations()
 
     def started(self) -> Sequence[StartedJob]:
         self.moments.pass_("started")

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.forecasting import forecasting
+from shapleyprio.daemon.forecasting.live import LONGEST_SECONDS
 from shapleyprio.daemon.forecasting.messages import (
+    Closing,
     Competitor,
     ForecastAnswer,
     ForecastRequest,
@@ -19,6 +21,7 @@ from shapleyprio.daemon.forecasting.messages import (
 )
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.slurm.port import PendingQueue, Reservation
 from shapleyprio.store import ForecastRow, ToldForecast
 from tests.daemon.consortium import NAME, config
 from tests.daemon.drift.conftest import run
@@ -159,6 +162,58 @@ def test_a_job_starts_when_those_have_ended_on_which_it_depends(daemon: Foreseei
     with daemon.store.cluster(NAME).reading() as view:
         starts = {placed.key.job_id: placed.begin - begin for placed, _ in view.runs.all_runs()}
     assert {job: starts[job] for job in medians} == medians
+
+
+def test_no_start_is_told_for_a_time_at_which_all_nodes_are_reserved(daemon: Foreseeing) -> None:
+    """Jobs that by their limits may still run then wait for its end, and what follows them, too."""
+    learn(daemon, 100)
+    slurm = daemon.slurm
+    begin = slurm.now
+    nodes = tuple(slurm.nodes())
+    slurm.reserved = [
+        Reservation(name="a", begin=begin + 900, end=begin + 2900, nodes=nodes[:1]),
+        Reservation(name="b", begin=begin + 800, end=begin + 5900, nodes=nodes[1:]),
+    ]
+    slurm.submit("physics", processors=12, processing_time=100, limit=200)
+    long, *short = (
+        slurm.submit("physics", processors=12, processing_time=100, limit=limit)
+        for limit in (1000, 200, 200, 200, *[700] * 3)
+    )
+    slurm.wait(40)
+    daemon.run()
+    known = daemon.known()
+    assert [known[job].median - begin for job in short[:3]] == [100, 200, 300]
+    assert [known[job].median - begin for job in (*short[3:], long)] == [2900, 3000, 3100, 3200]
+    waits_for = [known[job].waits_for for job in (*short, long)]
+    assert waits_for == [*["turn"] * 3, *["reservation"] * 4]
+    slurm.reserved = [Reservation(name="a", begin=begin, end=begin + 2900, nodes=nodes)]
+    slurm.wait(LONGEST_SECONDS + 1000)
+    daemon.run()
+    assert daemon.known() == {}
+
+
+def test_jobs_behind_one_of_their_kind_of_which_so_many_may_run_are_not_foreseen(
+    daemon: Foreseeing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm has not looked at the last one."""
+    slurm = daemon.slurm
+    slurm.set_most_jobs("physics", 1)
+    slurm.submit("physics", processors=12, processing_time=100)
+    beyond, behind = (slurm.submit("physics", processing_time=100) for _ in range(2))
+    free = slurm.submit("biology", processing_time=100)
+    slurm.wait(10)
+    pending = slurm.pending
+
+    def looked_at() -> PendingQueue:
+        queue = pending()
+        others = [job for job in queue.jobs if job.job_id != behind]
+        jobs = [*others, replace(slurm.job(behind), reason="Priority")]
+        return replace(queue, jobs=jobs)
+
+    monkeypatch.setattr(slurm, "pending", looked_at)
+    daemon.run()
+    assert slurm.job(beyond).reason == "AssocGrpJobsLimit"
+    assert set(daemon.known()) == {free}
 
 
 # requests to the worker's own functions
@@ -458,10 +513,21 @@ def test_one_more_job_far_behind_very_many_is_not_foreseen(
     assert one_more(daemon, asked(*waiting), job(0, "biology")).median - BEGIN == 350
 
 
+def test_what_is_asked_for_is_put_off_until_its_partition_opens_again(daemon: Foreseeing) -> None:
+    remember(daemon, *PAST, *BUSY)
+    t = BEGIN + 300
+    for begin, told in ((1050, 350), (1049, 2000)):  # it may run for 1,000 s
+        closings = {"all": (Closing(BEGIN + begin + 300, BEGIN + 2000),)}
+        request = replace(asked(), closings=closings)
+        found = one_more(daemon, request, replace(job(0, "physics"), release=t))
+        assert found.median - BEGIN == told
+
+
 def test_messages_come_back_as_they_were() -> None:
     request = asked(job(1, "physics"), scores=(-5, 2**70))
     assert ForecastRequest.from_json(request.as_json()) == request
-    request = replace(request, asked=job(0, "biology"))
+    closings = {"all": (Closing(1, 2), Closing(3, 4))}
+    request = replace(request, asked=job(0, "biology"), closings=closings)
     assert ForecastRequest.from_json(request.as_json()) == request
     answer = ForecastAnswer(result=WorkResult.FAILED, why="x")
     assert ForecastAnswer.from_json(answer.as_json()) == answer

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.codes import FAIR_SHARE, FIRST_COME
 from shapleyprio.replay.engine.engine import run
-from shapleyprio.replay.engine.keys import no_keys
+from shapleyprio.replay.engine.keys import Ints, no_keys
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.forecasts.dependent import MOST_PLAYS, releasable
+from shapleyprio.replay.forecasts.dependent import releasable
 from shapleyprio.replay.forecasts.forecast import forecasts
 from shapleyprio.replay.forecasts.futures import (
     ByCode,
@@ -156,14 +156,14 @@ def test_what_is_wanted_alone_starts_as_it_does_among_all(
     assert starts[:, wanted].tolist() == all_starts[:, wanted].tolist()
 
 
-@given(WORKLOADS, st.sampled_from(["fairshare", "live"]), st.data())
+@given(in_partitions(), st.sampled_from(["fairshare", "live"]), st.data())
 def test_a_dependent_job_starts_after_the_ends_of_those_before_it(
     workload: Workload, policy: str, data: st.DataObject
 ) -> None:
     present, order = at_a_moment(workload, policy, data)
     waiting = np.flatnonzero(present.waits).tolist()
     assume(len(waiting) > 1)
-    dependent = data.draw(st.sets(st.sampled_from(waiting[1:]), max_size=MOST_PLAYS - 1))
+    dependent = data.draw(st.sets(st.sampled_from(waiting[1:])))
     after = {
         job: tuple(data.draw(st.lists(st.sampled_from(waiting), min_size=1, max_size=2)))
         for job in dependent
@@ -180,6 +180,49 @@ def test_a_dependent_job_starts_after_the_ends_of_those_before_it(
             assert ((starts[:, job] >= ends + 7) | (ends == NEVER)).all()
         else:
             assert (starts[:, job] == NEVER).all()
+
+
+@given(in_partitions(), st.sampled_from(["fairshare", "live"]), st.data())
+def test_dependent_jobs_start_as_if_it_were_known_when_those_before_them_end(
+    workload: Workload, policy: str, data: st.DataObject
+) -> None:
+    present, order = at_a_moment(workload, policy, data)
+    waiting = np.flatnonzero(present.waits).tolist()
+    assume(len(waiting) > 1)
+    everybody = st.integers(0, len(present.start) - 1)
+    after = {
+        job: tuple(data.draw(st.sets(everybody.filter(job.__gt__), min_size=1, max_size=3)))
+        for job in data.draw(st.sets(st.sampled_from(waiting[1:]), min_size=1))
+    }
+    lengths = present.jobs.processing_time
+
+    def played(present: Present) -> Ints:
+        return starts_in(present, lengths, NO_PAST.jobs, order, days=1)
+
+    starts = played(replace(present, after=after))
+    release = present.jobs.release.copy()
+    for job, others in after.items():
+        release[job] = (starts + lengths)[list(others)].max()
+    assume(len(set(release[list(after)].tolist())) == len(after))  # else chance has the order
+    known = replace(present, jobs=replace(present.jobs, release=release))
+    assert played(known).tolist() == starts.tolist()
+
+
+@given(in_partitions(), st.sampled_from(["fairshare", "live"]), st.data())
+def test_nothing_runs_while_a_partition_is_closed_that_its_limit_lets_run_then(
+    workload: Workload, policy: str, data: st.DataObject
+) -> None:
+    present, order = at_a_moment(workload, policy, data)
+    bays, jobs = present.jobs.bays, present.jobs
+    assert bays is not None
+    soon = st.integers(1, 50).map(present.t.__add__) | st.just(NEVER)
+    closes = np.array([data.draw(soon) for _ in bays.partitions])
+    lengths = jobs.processing_time
+    starts = starts_in(replace(present, closes=closes), lengths, NO_PAST.jobs, order, days=1)
+    ends = starts + np.maximum(np.where(jobs.limit == UNKNOWN, 0, jobs.limit), lengths)
+    of_jobs = closes[bays.partition]
+    assert ((starts >= of_jobs) | (ends <= of_jobs) | ~present.waits).all()
+    assert (starts < NEVER).all()
 
 
 def test_by_limits_jobs_last_as_long_as_they_asked_for_and_no_others_come() -> None:
