@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord, RunKey
 from shapleyprio.slurm.associations import Association
-from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
+from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue, Reservation
 from shapleyprio.slurm.priority import is_raw
 from shapleyprio.slurm.releases import TESTED_RELEASES, Release, untested
 from shapleyprio.slurm.text import config as text_config
@@ -731,6 +732,16 @@ def test_a_partition_may_be_for_some_accounts_only_and_without_nodes() -> None:
     assert (found.nodes, found.allow_accounts) == ((), ("x", "y"))
 
 
+def test_a_reservation_says_when_it_has_which_whole_nodes() -> None:
+    line = "ReservationName=works StartTime=90 EndTime=150 Nodes=a[1-2] Flags=MAINT,SPEC_NODES"
+    found = text_config.reservation_line(line)
+    works = Reservation(name="works", begin=90, end=150, nodes=("a1", "a2"))
+    assert found == works
+    for other in (f"{line} NodeName=a1 CoreIDs=0-1", line.replace("a[1-2]", "(null)")):
+        assert text_config.reservation_line(other) == replace(works, nodes=())
+    assert isinstance(text_config.reservation_line(line.replace("=90", "=Unknown")), Malformed)
+
+
 @every_release
 def test_recorded_qos(release: str) -> None:
     lines = lines_of(release, "sacctmgr_qos")
@@ -776,6 +787,10 @@ READERS: dict[str, tuple[Any, list[str]]] = {
     "squeue": (squeue_line, all_lines("squeue_tasks")),
     "sprio": (factors_line, all_lines("sprio")),
     "node": (text_config.node_line, all_lines("scontrol_nodes")),
+    "reservation": (
+        text_config.reservation_line,
+        ["ReservationName=works StartTime=90 EndTime=150 Nodes=a[1-2] Flags=MAINT"],
+    ),
     "partition": (text_config.partition_line, all_lines("scontrol_partitions")),
     "qos": (text_config.qos_line, all_lines("sacctmgr_qos")),
     "account": (stored_account_line, all_lines("sacctmgr_accounts")),

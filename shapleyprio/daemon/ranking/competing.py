@@ -26,7 +26,7 @@ NOT_AVAILABLE = "ReqNodeNotAvail"
 """So begin the reasons of jobs that no node may take now."""
 
 MOST_DEPENDENT = 10_000
-"""Of so many jobs at most it is asked on which others they depend: Linux takes 128 KiB at once."""
+"""Jobs of which it is asked on which others they depend, at most: Linux takes 128 KiB at once."""
 
 
 def competition(observed: Observed, ranked: Ranked, overlap: int, slurm: Slurm) -> ForecastRequest:
