@@ -76,7 +76,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(scale, name, value)
     for name in ("CLUSTERS", "ORGANIZATIONS", "CYCLES"):
         monkeypatch.setattr(pool, name, 2)
-    monkeypatch.setattr(replay, "RUNS", 2)
+    monkeypatch.setattr(replay, "RUNS", 1)
     monkeypatch.setattr(replay, "RICC_RUNS", 1)
     monkeypatch.setattr(replay, "SACCT_LINES", 10)
     monkeypatch.setattr(replay, "MADE_UP", (Case(organizations=2, below=0.02, runs=2),))
@@ -180,6 +180,13 @@ def test_narrow_terminals_cut_nothing_off() -> None:
 # replays
 
 
+@pytest.fixture
+def _begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What starts processes of a user's is left out."""
+    for name in ("_start_up", "_first_replay"):
+        monkeypatch.setattr(replay, name, lambda *_: of_runs("replay", "", [1.0], unit="s"))
+
+
 def write_logs(folder: Path) -> None:
     """Small logs under the names of the real ones."""
     lines = [
@@ -209,6 +216,7 @@ def test_every_measurement_of_a_replay_has_its_target(tmp_path: Path) -> None:
     assert "reading 10 lines of text of sacct" in measured[-1]["what"]
 
 
+@pytest.mark.usefixtures("_begun")
 def test_the_dear_ones_can_be_left_out(tmp_path: Path) -> None:
     write_logs(tmp_path)
     most = ("--most-organizations", "1")
@@ -217,6 +225,7 @@ def test_the_dear_ones_can_be_left_out(tmp_path: Path) -> None:
     assert not [what for what in whats if "ref" in what]
 
 
+@pytest.mark.usefixtures("_begun")
 def test_logs_that_are_not_there_are_named(tmp_path: Path) -> None:
     arguments = ["bench", "replay", *SMALL, "--json"]
     result = CliRunner().invoke(main, arguments)
@@ -456,6 +465,7 @@ def test_what_is_measured_on_real_logs_asks_for_them(part: str) -> None:
     assert "add --logs DIRECTORY" in result.stderr
 
 
+@pytest.mark.usefixtures("_begun")
 def test_one_core_alone_is_not_held_against_two(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(cores=1, cpu="of a test", python="CPython")
     monkeypatch.setattr(replay, "machine", lambda: machine)
@@ -466,11 +476,7 @@ def test_one_core_alone_is_not_held_against_two(monkeypatch: pytest.MonkeyPatch)
     assert units == ["s", "s", "MB", "s", "s"]
 
 
-def _leave_out_what_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_start_up", "_first_replay"):
-        monkeypatch.setattr(replay, name, lambda *_: of_runs("replay", "", [1.0], unit="s"))
-
-
+@pytest.mark.usefixtures("_begun")
 def test_one_core_and_two_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what slows the machine down for a while slows both down."""
     turns: list[str] = []
@@ -481,7 +487,6 @@ def test_one_core_and_two_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         return Ran(seconds=99.0, megabytes=len(turns), last_line=str(seconds))
 
     monkeypatch.setattr(replay, "run_apart", run)
-    _leave_out_what_begins(monkeypatch)
     case = Case(organizations=3, below=10.0, megabytes_below=1000.0, runs=3, one_core_too=True)
     monkeypatch.setattr(replay, "LARGE", (case,))
     _, seconds, megabytes, times, *_ = measure("replay")
@@ -491,6 +496,7 @@ def test_one_core_and_two_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (times["value"], times["worst"], times["met"]) == (18 / 14, 18 / 24, False)
 
 
+@pytest.mark.usefixtures("_begun")
 def test_the_largest_run_on_two_cores_alone_and_when_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -501,7 +507,6 @@ def test_the_largest_run_on_two_cores_alone_and_when_asked_for(
         return Ran(seconds=99.0, megabytes=7.0, last_line="5")
 
     monkeypatch.setattr(replay, "run_apart", run)
-    _leave_out_what_begins(monkeypatch)
     monkeypatch.setattr(replay, "LARGE", (LARGE[0], *LARGE[-2:]))
     measure("replay")
     assert turns == [["14", "1"], ["14", "2"]] * 3
@@ -638,7 +643,7 @@ def test_what_a_pool_asks_of_the_database_is_counted_for_a_cluster_and_an_hour()
 def test_days_are_lived_to_the_literal_ledger_and_a_month_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(year, "DAYS", 4)
+    monkeypatch.setattr(year, "DAYS", 3)
     *needs, reports, wrong = measure("year")
     assert [row["unit"] for row in needs] == ["MB", "times", "MB", "times", "s", "times"]
     assert [row["below"] for row in needs] == [None, year.LEVEL_BELOW] * 3
