@@ -35,6 +35,8 @@ class ClusterSpec:
         gres: node -> its GPUs, such as ``gpu:2`` or ``gpu:a100:2,gpu:v100:1``.
         speed: cluster seconds per real second at most.
         longest_limit: seconds; backfilling looks ahead as far as a job with this limit may run.
+        reserved_for: for so many of each partition's first jobs backfilling reserves processors;
+            0 for all.
         epoch: second at which the accelerated clock starts; None means now.
         extra: slurm.conf settings that replace or add to ours; one without a value removes ours.
     """
@@ -50,6 +52,7 @@ class ClusterSpec:
     gres: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     speed: int = 1
     longest_limit: int = DAY
+    reserved_for: int = 0
     epoch: int | None = None
     extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -312,6 +315,7 @@ def _scheduler_parameters(spec: ClusterSpec) -> str:
     if spec.speed > 1:
         backfill = f"bf_interval=30,bf_max_time={min(3600, 30 * spec.speed)}"
     backfill += f",bf_window={min(-(-spec.longest_limit // 60), LONGEST_BACKFILL)}"
+    backfill += f",bf_job_part_count_reserve={spec.reserved_for}"
     return (
         "batch_sched_delay=0,sched_interval=5,sched_min_interval=100000,"
         f"{backfill},bf_max_job_test=1000,bf_continue,default_queue_depth=1000,requeue_delay=1"

@@ -199,6 +199,7 @@ class OwnNodes:
             cpus=self.sizes,
             speed=speed,
             longest_limit=int(self.workload.limit.max()),
+            reserved_for=1 if arm.guarantee == "off" else 0,  # those that ask have one each
             extra={**arm.settings, **of_any_plan(self.workload)},
         )
 

@@ -111,6 +111,12 @@ def test_slurm_kills_no_job_for_its_limit_and_backfills_up_to_the_longest() -> N
     assert spec.extra["OverTimeLimit"] == "UNLIMITED"
 
 
+def test_backfilling_has_as_many_reservations_as_the_simulated_policies() -> None:
+    plan = OwnNodes(as_slurm_runs_it(WHOLE))
+    for arm, reserved_for in (("fifo", 1), ("shapleyprio-guarantee-site-factor", 0)):
+        assert plan.spec(ARMS[arm], speed=60).reserved_for == reserved_for
+
+
 def test_only_where_jobs_may_have_several_nodes_slurm_remembers_them_all_the_time() -> None:
     whole, cut = (
         OwnNodes(as_slurm_runs_it(workload)).spec(ARMS["fifo"], speed=60).extra
