@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from shapleyprio.cli import COMMANDS, main
 from shapleyprio.cli.common import user
 from shapleyprio.common.wording import MISSING, clock_time
-from shapleyprio.store import LATER, CycleRow, Store, migrations
+from shapleyprio.store import LATER, CycleRow, Store
 from tests.daemon.consortium import FIRST, LAST, NAME, NOW
 from tests.daemon.forecasting.examples import forecast
 from tests.leases import nobody_steers
@@ -389,7 +389,7 @@ def test_db_status_of_a_store_that_is_not_there(shell: CommandLine) -> None:
 def test_db_status_does_not_say_that_an_older_store_holds_nothing(
     steered: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrations, "HEAD", "9999")
+    monkeypatch.setattr("shapleyprio.cli.db.HEAD", "9999")
     (line,) = steered.run("db", "status").stdout.splitlines()
     assert re.fullmatch(
         r"revision \d{4}, this release has 9999 \(run `shapleyprio db upgrade`\)", line

@@ -103,7 +103,7 @@ class StoreForecaster:
             request = replace(request, waiting=(*request.waiting, asked))
         moment = self._moment(with_releases(request))
         places = moment.first.items()
-        wanted = [n for n, job in places if asked is None or job.job_id == NOT_SUBMITTED]
+        wanted = [n for n, job in places if asked is None or job.job_id == asked.job_id]
         if not wanted:
             return []
         of_one = None if asked is None else np.array(wanted)

@@ -404,8 +404,9 @@ class Cycle:
             log.warning("the failed cycle could not be recorded", outcome=outcome)
 
     def _steering(self, report: CycleReport) -> SteeringRow:
-        if report.plan.pause is not None:
-            return SteeringRow(since=report.t, rule="", chosen="", channel="")
+        if (pause := report.plan.pause) is not None:  # which may be younger than what is accounted
+            since = max(report.t, pause.since)
+            return SteeringRow(since=since, rule="", chosen="", channel="")
         return SteeringRow(
             since=report.t,
             rule=report.ranked.rule,
