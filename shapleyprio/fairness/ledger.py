@@ -162,18 +162,9 @@ class Ledger:
 
     def standings(self, t: int, organizations: Iterable[str]) -> dict[str, Standing]:
         """Returns the standing at t of the named organizations; see `pairs` for what t may be."""
-        names = list(organizations)
-        contribution, utility, completed = (dict.fromkeys(names, 0) for _ in range(3))
-        for organization, owner, worth, parts, _ in self.pairs(t):
-            if organization == NOBODY:
-                continue
-            if organization in utility:
-                utility[organization] += worth
-                completed[organization] += parts
-            if owner in contribution:
-                contribution[owner] += worth
         return {
-            name: Standing(contribution[name], utility[name], completed[name]) for name in names
+            name: Standing(given.value, got.value, got.rate)
+            for name, (given, got) in self.trajectories(t, organizations).items()
         }
 
     def executed(self, t: int, organizations: Iterable[str]) -> dict[str, tuple[int, int]]:

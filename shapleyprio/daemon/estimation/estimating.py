@@ -78,14 +78,14 @@ class StoreEstimator:
         everything = self._past.begin == self._past.watermark.opened
         recent = ledger if everything else self._recent(self._past.watermark)
         total, since_begin = ledger.trajectories(t, names), recent.trajectories(t, names)
-        standings = recent.standings(t, names)
         single = np.eye(len(names), dtype=np.bool_)
         values = self._estimator.values(game, np.concatenate((single, ~single)))
         alone, without = values[:, 0].reshape(2, -1)
         rows = []
         for u, name in enumerate(names):
             # of what was executed before the game, only on whose processors is still known
-            before = total[name][0] - since_begin[name][0]
+            given, got = since_begin[name]
+            before = total[name][0] - given
             path = Trajectory(*found.numerators[u], found.denominator) + before
             rows.append(
                 EstimateRow(
@@ -97,10 +97,10 @@ class StoreEstimator:
                     acceleration=path.acceleration,
                     denominator=path.denominator,
                     error=ceil(found.error[u]),
-                    utility=standings[name].utility,
+                    utility=got.value,
                     alone=int(alone[u]),
                     without=int(without[u]),
-                    parts=standings[name].parts,
+                    parts=got.rate,
                     coalitions=found.coalitions,
                 )
             )
