@@ -89,8 +89,8 @@ class FairnessSection(ConfigSection):
     )
     guarantee: SecondsOrOff = key(
         "off",
-        "Wait after which a job goes before all others, while its organization uses no more than "
-        "it brings with it (docs/operations.md). The weight has to be cpus.",
+        "Wait after which a job goes before all others, while its organization uses no more of its "
+        "partition than it brings, with it (docs/operations.md). The weight has to be cpus.",
         "4h",
     )
     leave_out_accounts: Names = key(

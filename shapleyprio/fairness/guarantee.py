@@ -1,12 +1,12 @@
 """Guarantees: jobs that go first, whatever the rule says, since their organization lends its own.
 
-As long as an organization uses less than it brings, its jobs that fit within the difference go
-before all others once they have waited for as long as its guarantee says.
+As long as an organization uses less in a partition than it brings there, its jobs that fit within
+the difference go before all others once they have waited for as long as its guarantee says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 
@@ -20,6 +20,7 @@ class EligibleJob:
         since: second from which it waits.
         processors: that it, or each task, asks for.
         tasks: how many there are.
+        partitions: in which it may start.
     """
 
     job: int
@@ -27,38 +28,65 @@ class EligibleJob:
     since: int
     processors: int
     tasks: int = 1
+    partitions: Collection[str] = ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What organizations bring to partitions and do not use there.
+
+    Attributes:
+        unused: organization and partition -> processors of its nodes there, less those of all nodes
+            there that work for it.
+        sharing: partition -> those that have nodes in common with it, itself among them.
+    """
+
+    unused: Mapping[tuple[str, str], int]
+    sharing: Mapping[str, Collection[str]]
+
+    def fitting(self, jobs: Iterable[EligibleJob]) -> Iterator[EligibleJob]:
+        """Yields those of the jobs, in their order, that fit into what is lent beside the others.
+
+        A job fits into one of its partitions, and counts in all that share nodes with any of them:
+        so the later ones still fit wherever it starts. One that does not fit is passed over. Of an
+        array there are as many tasks as fit.
+        """
+        left = {place: room for place, room in self.unused.items() if room > 0}
+        for job in jobs:
+            if not left:
+                return
+            room = max(left.get((job.organization, one), 0) for one in job.partitions)
+            tasks = min(job.tasks, room // job.processors) if job.processors else 0
+            if tasks:
+                for one in self._touched(job):
+                    room = left.pop((job.organization, one), 0) - tasks * job.processors
+                    if room > 0:
+                        left[job.organization, one] = room
+                yield replace(job, tasks=tasks)
+
+    def _touched(self, job: EligibleJob) -> set[str]:
+        """Returns the partitions that have a node on which a job may start."""
+        return {other for one in job.partitions for other in self.sharing.get(one, ())}
 
 
 def guaranteed(
-    t: int, guarantees: Mapping[str, int], unused: Mapping[str, int], jobs: Iterable[EligibleJob]
+    t: int, guarantees: Mapping[str, int], lent: Lent, jobs: Iterable[EligibleJob]
 ) -> list[EligibleJob]:
     """Returns the jobs that go before all others, the one that has waited longest first.
 
     Of those that wait equally long, such as tasks that were split from an array and its rest, the
     one with the fewest tasks comes first, then the lower number.
 
-    Each takes what it needs of what its organization does not use; one that does not fit into the
-    rest is passed over. Of an array as many tasks go first as fit.
-
     Args:
         t: second of the decision.
         guarantees: organization -> seconds after which its jobs go first; the others have none.
-        unused: organization -> processors that it brings and does not use.
+        lent: into which they have to fit.
         jobs: that wait.
 
     >>> jobs = [EligibleJob(1, "a", 0, 3), EligibleJob(2, "a", 5, 2), EligibleJob(3, "a", 6, 2)]
-    >>> [job.job for job in guaranteed(10, {"a": 4}, {"a": 4}, jobs)]
-    [1]
-    >>> [job.job for job in guaranteed(10, {"a": 4}, {"a": 5}, jobs)]
+    >>> lent = Lent({("a", ""): 5}, {"": [""]})
+    >>> [job.job for job in guaranteed(10, {"a": 4}, lent, jobs)]
     [1, 2]
     """
-    left = {name: unused.get(name, 0) for name in guarantees}
-    found = []
-    for job in sorted(jobs, key=lambda job: (job.since, job.tasks, job.job)):
-        rest = left.get(job.organization, 0)
-        if job.processors and t - job.since >= guarantees.get(job.organization, t + 1):
-            fitting = min(job.tasks, rest // job.processors)
-            if fitting > 0:
-                left[job.organization] = rest - fitting * job.processors
-                found.append(replace(job, tasks=fitting))
-    return found
+    due = [job for job in jobs if t - job.since >= guarantees.get(job.organization, t + 1)]
+    return list(lent.fitting(sorted(due, key=lambda job: (job.since, job.tasks, job.job))))

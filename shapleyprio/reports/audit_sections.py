@@ -156,7 +156,7 @@ def guarantees(audit: Audit) -> Section:
     return Section(
         title="Guarantees",
         note="Jobs that had waited for as long as the guarantee says and fit into what their "
-        "organization brings and did not use; which of them started within as long again; and "
+        "organization lent in their partition; which of them started within as long again; and "
         "their waits, in what happened and with their organization's nodes alone.",
         chart=None,
         table=Table(

@@ -64,6 +64,7 @@ class Cluster(SimulatedSlurm):
     Attributes:
         skew: by how many seconds the controller's clock is wrong.
         layout_changes: attributes of the layout that are other than the simulation knows.
+        partitions: what jobs that wait name, where the simulation knows a single partition.
         deaf: whether writes are taken and not done.
         before_write, after_write: happens once, at the next write.
         windows: what accounting was asked for.
@@ -97,6 +98,7 @@ class Cluster(SimulatedSlurm):
         self.layout_changes: dict[str, Any] = {}
         self.deaf = False
         self.unreadable: set[int] = set()
+        self.partitions: dict[int, str] = {}
         self.before_write: Callable[[], object] | None = None
         self.after_write: Callable[[], object] | None = None
         self.windows: list[tuple[int, int]] = []
@@ -144,7 +146,11 @@ class Cluster(SimulatedSlurm):
     def pending(self) -> PendingQueue:
         self.queues_read += 1
         queue = super().pending()
-        readable = [job for job in queue.jobs if job.job_id not in self.unreadable]
+        readable = [
+            replace(job, partition=self.partitions.get(job.job_id, job.partition))
+            for job in queue.jobs
+            if job.job_id not in self.unreadable
+        ]
         lost = [Malformed("squeue", str(job_id), "cut off") for job_id in self.unreadable]
         return PendingQueue(readable, [*queue.malformed, *lost])
 

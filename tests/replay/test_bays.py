@@ -100,12 +100,7 @@ def test_the_oracle_with_a_single_bay_is_the_one_without(workload: Workload, pol
 
 
 def one_bay(workload: Workload) -> Bays:
-    return Bays(
-        partitions=("all",),
-        reach=np.ones((1, 1), dtype=np.bool_),
-        owned=workload.owned[None, :],
-        partition=np.zeros(len(workload.job), dtype=np.int32),
-    )
+    return Bays.single(workload.owned, len(workload.job))
 
 
 # the kernel against the oracle

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.guarantee import EligibleJob, guaranteed
+from shapleyprio.fairness.guarantee import EligibleJob, Lent, guaranteed
 from shapleyprio.fairness.situation import OrganizationState, Situation
 from shapleyprio.replay.audit.guarantees import guarantees_under
 from shapleyprio.replay.engine.schedule import Schedule
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from shapleyprio.replay.engine.keys import Ints
 
 SECONDS = st.integers(1, 15)
 crowded = partial(
@@ -75,9 +73,9 @@ class Keeping(literal.CoalitionSchedule):
             EligibleJob(task.position, str(task.organization), task.release, task.processors)
             for task in tasks
         ]
-        unused = {str(u): self.owned[u] - literal.occupied(self, t, u) for u in self.names}
-        guarantees = dict.fromkeys(unused, self.seconds)
-        return [job.job for job in guaranteed(t, guarantees, unused, waiting)]
+        unused = {(str(u), ""): self.owned[u] - literal.occupied(self, t, u) for u in self.names}
+        guarantees = dict.fromkeys(map(str, self.names), self.seconds)
+        return [job.job for job in guaranteed(t, guarantees, Lent(unused, {"": [""]}), waiting)]
 
     def decide(self, t: int, pick: literal.Pick, random: Random | None = None) -> None:
         def kept(waiting: Sequence[int]) -> int:
@@ -161,32 +159,38 @@ class KeepingInBays(ConfinedSchedule):
         super().__init__(workload, frozenset(range(len(workload.organizations))))
         self.seconds = seconds
 
-    def own(self, u: int, p: int) -> int:
-        return self.everything_in(p).count(u)
-
-    def everything_in(self, p: int) -> list[int]:
-        return [owner for bay, owner in self.everything if bay in self.bays_of[p]]
+    def unused(self, t: int, u: int, p: int) -> int:
+        """What u brings to a partition and does not use there, beside what asks in vain."""
+        bays = self.bays_of[p]
+        brought = [owner for bay, owner in self.everything if bay in bays].count(u)
+        for start, held in zip(self.starts, self.held, strict=True):
+            if start.task.organization == u and start.end > t:
+                brought -= sum(bay in bays for bay, _ in held)
+        for v, q in self.passed:
+            if v == u and set(self.bays_of[q]) & set(bays):
+                line = self.lines[u, q]
+                brought -= sum(one.processors for one in line if one.position == line[0].position)
+        return brought
 
     def asking(self, t: int) -> list[literal.Task]:
         """The first jobs that ask and were not passed over, the longest wait first."""
-        unused = {u: self.owned[u] - literal.occupied(self, t, u) for u in self.members}
-        heads: dict[int, literal.Task] = {}
-        for (u, p), line in self.lines.items():
-            same = [task for task in line if task.position == line[0].position]
-            if (u, p) in self.passed:
-                unused[u] -= sum(task.processors for task in same)
-            elif line and line[0].release <= t and line[0].processors <= self.own(u, p):
-                heads[line[0].position] = line[0]
+        heads = {
+            line[0].position: (line[0], str(p))
+            for (u, p), line in self.lines.items()
+            if line and line[0].release <= t and (u, p) not in self.passed
+        }
+        partitions = range(len(self.bays_of))
+        unused = {(str(u), str(p)): self.unused(t, u, p) for u in self.members for p in partitions}
         found = guaranteed(
             t,
             {str(u): self.seconds for u in self.members},
-            {str(u): number for u, number in unused.items()},
+            Lent(unused, {str(p): [] for p in partitions}),
             [
-                EligibleJob(one.position, str(one.organization), one.release, one.processors)
-                for one in heads.values()
+                EligibleJob(place, str(one.organization), one.release, one.processors, 1, (p,))
+                for place, (one, p) in heads.items()
             ],
         )
-        return [heads[job.job] for job in found]
+        return [heads[job.job][0] for job in found]
 
     def go_first(self, t: int) -> None:
         while asking := self.asking(t):
@@ -271,27 +275,29 @@ def longest_turn(workload: Workload, schedule: Schedule, seconds: int) -> int:
     longest, since, last = 0, 0, -1
     for t in range(workload.window.length):
         for begun in (start < t, start <= t):
-            first = next(asking(workload, start, begun, t, seconds), -1)
+            first = next(asking(workload, schedule, begun, t, seconds), -1)
             since, last = (since, last) if first == last else (t, first)
             longest = max(longest, t - since if first >= 0 else 0)
     return longest
 
 
 def asking(
-    workload: Workload, start: Ints, begun: NDArray[np.bool_], t: int, seconds: int
+    workload: Workload, schedule: Schedule, begun: NDArray[np.bool_], t: int, seconds: int
 ) -> Iterator[int]:
     """The first jobs of an organization in a partition that ask at t, the longest wait first."""
     bays, width = workload.bays, workload.processors
     assert bays is not None
-    at_work = begun & (start + workload.processing_time > t)
-    used = np.bincount(workload.organization, at_work * width, minlength=len(workload.owned))
+    assert schedule.bay is not None
+    job, unused = schedule.job, bays.owned.copy()
+    at_work = begun[job] & (schedule.start + workload.processing_time[job] > t)
+    np.subtract.at(unused, (schedule.bay, workload.organization[job]), at_work * schedule.copies)
     waiting = ~begun & (workload.release <= t) & (width <= bays.processors[bays.partition])
     seen = set()
     for job in np.lexsort((workload.position, workload.release)).tolist():
         u, p = int(workload.organization[job]), int(bays.partition[job])
         if waiting[job] and (u, p) not in seen:
             seen.add((u, p))
-            fits = width[job] <= min(workload.owned[u] - used[u], bays.own[u, p])
+            fits = width[job] <= unused[bays.reach[p], u].sum()
             if fits and t - workload.release[job] >= seconds:
                 yield job
 

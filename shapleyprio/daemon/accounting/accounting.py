@@ -300,6 +300,14 @@ class OpenLedger:
         """
         return self._runs.running(runs)
 
+    def at_work(self, runs: Runs) -> Mapping[str, Mapping[str, int]]:
+        """Returns node -> organization -> processors that work for it now.
+
+        Args:
+            runs: of a transaction of now, to read them where they are not in memory.
+        """
+        return self._runs.at_work(runs)
+
     def remember(self) -> Remembered:
         """Returns the ledger for later transactions, once this one is committed."""
         self._remembered.seal = replace(

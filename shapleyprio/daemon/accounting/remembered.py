@@ -8,7 +8,7 @@ committed, so a failed transaction leaves nothing behind.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -109,6 +109,16 @@ class KnownRuns:
         """Returns organization -> how many of its runs hold processors now."""
         self._load(runs)
         return +self._running
+
+    def at_work(self, runs: Runs) -> Mapping[str, Counter[str]]:
+        """Returns node -> organization -> processors that work for it now."""
+        placed = self._load(runs)
+        found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for key in self._unfinished:
+            for organization in _runs_for(placed[key]):
+                for node, processors in placed[key][0].processors.items():
+                    found[node][organization] += processors
+        return found
 
     def running_tasks(self, runs: Runs, arrays: Collection[int]) -> Mapping[int, int]:
         """Returns how many tasks of each of some arrays have not ended."""

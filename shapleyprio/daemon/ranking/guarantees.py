@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 from shapleyprio.common.wording import duration
 from shapleyprio.daemon.pushing.going_first import Guaranteed
 from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.daemon.ranking.observing import Observed
-from shapleyprio.fairness.guarantee import EligibleJob, guaranteed
-from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.guarantee import EligibleJob, Lent, guaranteed
 from shapleyprio.fairness.runs import Run
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import GUARANTEE, ExceptionRow
 
 
 def guaranteed_jobs(
-    observed: Observed, ledger: Ledger, started: Collection[Run], guarantees: Mapping[str, int]
+    observed: Observed, started: Collection[Run], guarantees: Mapping[str, int]
 ) -> Guaranteed:
     """Returns the jobs that go first, each with as long again to start.
 
     Args:
         observed: the cluster, as this cycle has observed.
-        ledger: that stands at its second.
         started: runs that were not known before.
         guarantees: organization -> seconds.
     """
@@ -35,20 +33,12 @@ def guaranteed_jobs(
     if not guarantees:
         return Guaranteed(jobs=(), parts=(), started=known)
     jobs = {job.job_id: job for job in demand.jobs if job.job_id not in running}
-    usable = observation.owned_processors(usable=True)
-    of = {
-        name: _Use(used, usable.get(name, 0))
-        for name, (_, used) in ledger.executed(observation.t, guarantees).items()
-    }
-    first = guaranteed(
-        observation.t,
-        guarantees,
-        {name: use.brings - use.used for name, use in of.items()},
-        _eligible(observed, jobs.values(), guarantees),
-    )
+    uses, sharing = _uses(observation), _sharing(observation.partitions_of.values())
+    lent = Lent({place: use.unused for place, use in uses.items()}, sharing)
+    first = guaranteed(observation.t, guarantees, lent, _eligible(observed, jobs.values()))
     return Guaranteed(
         jobs=[
-            _exception(jobs[one.job], one, of[one.organization], observation.t, guarantees)
+            _exception(jobs[one.job], one, uses, observation.t, guarantees)
             for one in first
             if one.tasks == jobs[one.job].tasks
         ],
@@ -57,51 +47,70 @@ def guaranteed_jobs(
     )
 
 
-class _Use(NamedTuple):
-    """Processors of an organization."""
+@dataclass(slots=True)
+class _Use:
+    """Processors of an organization in a partition."""
 
-    used: int
-    brings: int
+    used: int = 0
+    brings: int = 0
 
-
-def _eligible(
-    observed: Observed, jobs: Iterable[PendingJob], guarantees: Mapping[str, int]
-) -> Iterator[EligibleJob]:
-    """Yields the jobs that have waited for long enough, and have room on their own nodes there."""
-    organization_of = cache(observed.observation.organization_of_jobs_in)
-    own = _own_processors(observed.observation)
-    tasks, t = observed.demand.tasks, observed.observation.t
-    for job in jobs:
-        name, since = organization_of(job.account, job.partition), job.eligible or 0
-        if t - since < guarantees.get(name, t + 1):
-            continue
-        if job.processors <= max(own[name, one] for one in job.partition.split(",")):
-            count = tasks.get(job.job_id, job.tasks)
-            yield EligibleJob(job.job_id, name, since, job.processors, count)
+    @property
+    def unused(self) -> int:
+        return self.brings - self.used
 
 
-def _own_processors(observation: Observation) -> Counter[tuple[str, str]]:
-    """Returns organization and partition -> processors of its nodes there that are not closed."""
-    found: Counter[tuple[str, str]] = Counter()
-    in_partitions = observation.in_partitions(lambda node: node.usable(observation.tres))
-    for organization, counts in in_partitions.items():
-        for names, processors in counts.items():
-            found.update({(organization, name): processors for name in names})
+def _uses(observation: Observation) -> Mapping[tuple[str, str], _Use]:
+    """Returns organization and partition -> what it uses and brings there, on nodes not closed."""
+    found: defaultdict[tuple[str, str], _Use] = defaultdict(_Use)
+    for node in observation.nodes:
+        partitions = () if node.closed else observation.partitions_of.get(node.name, ())
+        for one in partitions:
+            found[observation.owner(node), one].brings += node.tres.get(observation.tres, 0)
+            for name, processors in observation.at_work.get(node.name, {}).items():
+                found[name, one].used += processors
     return found
 
 
+def _sharing(bays: Iterable[tuple[str, ...]]) -> Mapping[str, frozenset[str]]:
+    """Returns partition -> those with which it has nodes in common, of the partitions of nodes."""
+    found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+    for names in set(bays):
+        for name in names:
+            found[name] |= frozenset(names)
+    return found
+
+
+def _eligible(observed: Observed, jobs: Iterable[PendingJob]) -> Iterator[EligibleJob]:
+    organization_of = cache(observed.observation.organization_of_jobs_in)
+    for job in jobs:
+        yield EligibleJob(
+            job=job.job_id,
+            organization=organization_of(job.account, job.partition),
+            since=job.eligible or 0,
+            processors=job.processors,
+            tasks=observed.demand.tasks.get(job.job_id, job.tasks),
+            partitions=tuple(job.partition.split(",")),
+        )
+
+
 def _exception(
-    job: PendingJob, first: EligibleJob, use: _Use, t: int, guarantees: Mapping[str, int]
+    job: PendingJob,
+    first: EligibleJob,
+    uses: Mapping[tuple[str, str], _Use],
+    t: int,
+    guarantees: Mapping[str, int],
 ) -> ExceptionRow:
     name = first.organization
+    places = [(one, uses[name, one]) for one in first.partitions if (name, one) in uses]
+    partition, use = max(places, key=lambda place: place[1].unused)
     return ExceptionRow(
         job_id=job.job_id,
         since=t,
         label=job.label,
         organization=name,
         user=GUARANTEE,
-        reason=f"{name} uses {use.used} of its {use.brings} processors, and the job has waited "
-        f"{duration(t - first.since)}",
+        reason=f"{name} uses {use.used} of its {use.brings} processors in partition {partition}, "
+        f"and the job has waited {duration(t - first.since)}",
         before_all=True,
         until=t + guarantees[name],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 
@@ -74,6 +74,7 @@ class Observation:
         tenures: who holds which node, account and partition.
         t: second for which all this counts.
         stranded: jobs that wait and are in no pool any more, of which nothing else counts.
+        at_work: node -> organization -> processors that work for it; empty without guarantees.
     """
 
     pending: Sequence[PendingJob]
@@ -84,6 +85,7 @@ class Observation:
     tenures: Tenures
     t: int
     stranded: Sequence[PendingJob] = ()
+    at_work: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def left_out(self) -> frozenset[str]:
@@ -195,16 +197,11 @@ class Observation:
             found[name] = processors + more, min(since, first)
         return found
 
-    def owned_processors(self, *, usable: bool = False) -> Mapping[str, int]:
-        """Returns organization -> processors of its nodes, be they up or down.
-
-        Args:
-            usable: whether only those count on which there is work, or could be.
-        """
+    def owned_processors(self) -> Mapping[str, int]:
+        """Returns organization -> processors of its nodes, be they up or down."""
         found: Counter[str] = Counter()
         for node in self.nodes:
-            has = node.usable(self.tres) if usable else node.tres.get(self.tres, 0)
-            found[self._owner(node)] += has
+            found[self.owner(node)] += node.tres.get(self.tres, 0)
         return found
 
     def in_partitions(
@@ -219,8 +216,9 @@ class Observation:
         for node in self.nodes:
             count, names = processors(node), self.partitions_of.get(node.name)
             if count and names:
-                found[self._owner(node)][names] += count
+                found[self.owner(node)][names] += count
         return {name: dict(counts) for name, counts in found.items()}
 
-    def _owner(self, node: Node) -> str:
+    def owner(self, node: Node) -> str:
+        """Returns to which organization a node belongs."""
         return self.tenures.holder("node", node.name, self.t)

@@ -81,6 +81,7 @@ class ClusterObserver:
     ) -> None:
         self._names = [organization.name for organization in config.organizations]
         self._tres = config.fairness.tres
+        self._has_guarantees = bool(config.guarantees)
         self._store = store
         self._known = known
         self._segment = segment
@@ -124,6 +125,7 @@ class ClusterObserver:
                 tenures=opened.tenures,
                 t=t,
                 stranded=self._segment.stranded(in_slurm),
+                at_work=opened.at_work(transaction.runs) if self._has_guarantees else {},
             )
             since = opened.watermark.opened
             note_capacities(transaction.observed, observation, self._names, since)

@@ -205,9 +205,7 @@ class Cycle:
         ranked = self._ranker.rank(report.number, opened, observed, layout)
         report = replace(report, ranked=ranked)
         yield report
-        guaranteed = guaranteed_jobs(
-            observed, opened.ledger, report.accounted.started, self._config.guarantees
-        )
+        guaranteed = guaranteed_jobs(observed, report.accounted.started, self._config.guarantees)
         plan = self._plan(report, observed.observation, ranked.wanted, source, guaranteed)
         report = replace(watch.lap(report, "rank"), plan=plan)
         yield report

@@ -10,8 +10,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.fairness.guarantee import EligibleJob, Lent
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.finish_times import NEVER_ALONE, flow_times, flow_times_alone
+from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.workload import Workload
 
 
@@ -20,7 +22,7 @@ class Guarantees:
     """What became of an organization's guarantees under a schedule.
 
     Attributes:
-        asked: jobs that had waited for it and fit into what their organization did not use.
+        asked: jobs that had waited for it and fit into what their organization lent.
         kept: those of them that started within as long again, without a break.
         broken: those that did not; the others were used up by other jobs, or the window ended.
         late: seconds by which the broken ones were late, on average; None without any.
@@ -88,44 +90,60 @@ def _claims(
     workload: Workload, schedule: Schedule, u: int, seconds: int, waits: NDArray[np.int64]
 ) -> Iterator[tuple[int, int, int]]:
     """Yields job, begin and end of each time during which a job asks without a break."""
-    length, rigid = workload.window.length, workload.wide == "rigid"
-    more: defaultdict[int, int] = defaultdict(int)
-    own = (workload.organization[schedule.job] == u) & (schedule.start < length)
-    columns = (schedule.job[own], schedule.start[own], schedule.copies[own])
-    for job, start, copies in zip(*(column.tolist() for column in columns), strict=True):
-        more[start] += copies
-        more[start + int(workload.processing_time[job])] -= copies
+    length, rigid, name = workload.window.length, workload.wide == "rigid", str(u)
+    bays = workload.bays or Bays.single(workload.owned, len(workload.job))
+    more = _more_at_work(workload, bays, schedule, u)
     begins, ends = defaultdict(list), defaultdict(list)
-    asks = (workload.organization == u) & (waits > seconds)
-    if (bays := workload.bays) is not None:
-        asks &= np.where(rigid, workload.processors, 1) <= bays.own[u, bays.partition]
-    jobs = np.flatnonzero(asks)
+    jobs = np.flatnonzero((workload.organization == u) & (waits > seconds))
     tasks = np.where(rigid, 1, workload.processors[jobs])
     for job in jobs[np.lexsort((workload.position[jobs], tasks, workload.release[jobs]))].tolist():
         begins[int(workload.release[job]) + seconds].append(job)
         ends[int(workload.release[job] + waits[job])].append(job)
-    unused = int(workload.owned[u])
-    waiting: dict[int, int] = {}
+    unused = bays.own[u]
+    sharing = {
+        one: [other for other, shares in zip(bays.partitions, row, strict=True) if shares]
+        for one, row in zip(bays.partitions, bays.sharing.tolist(), strict=True)
+    }
+    waiting: dict[int, EligibleJob] = {}
     asking: dict[int, int] = {}
     for t in sorted({*more, *begins, *ends, length}):
         if t > length:
             break
         for job in ends[t]:
             del waiting[job]
-        waiting.update((job, int(workload.processors[job])) for job in begins[t])
-        unused -= more[t]
-        fitting = set(_fitting(waiting, unused, rigid=rigid)) if t < length else set()
-        for job in [job for job in asking if job not in fitting]:
+        for job in begins[t]:
+            width = int(workload.processors[job])
+            size = (width, 1) if rigid else (1, width)
+            partitions = (bays.partitions[bays.partition[job]],)
+            waiting[job] = EligibleJob(job, name, t - seconds, *size, partitions)
+        unused = unused - more[t]
+        places = zip(((name, one) for one in bays.partitions), unused.tolist(), strict=True)
+        fitting = Lent(dict(places), sharing).fitting(waiting.values()) if t < length else ()
+        fit = {job.job for job in fitting}
+        for job in [job for job in asking if job not in fit]:
             yield job, asking.pop(job), t
-        for job in fitting:
+        for job in fit:
             asking.setdefault(job, t)
 
 
-def _fitting(waiting: dict[int, int], unused: int, *, rigid: bool) -> Iterator[int]:
-    """Yields jobs of which at least one copy, or all if they are rigid, fits beside the others."""
-    for job, processors in waiting.items():
-        if unused <= 0:
-            return
-        if not rigid or processors <= unused:
-            unused -= min(processors, unused)
-            yield job
+def _more_at_work(
+    workload: Workload, bays: Bays, schedule: Schedule, u: int
+) -> defaultdict[int, NDArray[np.int64]]:
+    """Returns second -> how many more processors then work for u, in each partition.
+
+    Where it is not known in which bay, in all partitions that share nodes with the job's own.
+    """
+    nothing = np.zeros(len(bays.partitions), dtype=np.int64)
+    found: defaultdict[int, NDArray[np.int64]] = defaultdict(nothing.copy)
+    own = (workload.organization[schedule.job] == u) & (schedule.start < workload.window.length)
+    jobs, starts, copies = schedule.job[own], schedule.start[own], schedule.copies[own]
+    ends = starts + workload.processing_time[jobs]
+    if schedule.bay is None:
+        within = bays.sharing[bays.partition[jobs]]
+    else:
+        within = bays.reach.T[schedule.bay[own]]
+    changes = zip(starts.tolist(), ends.tolist(), within * copies[:, None], strict=True)
+    for start, end, processors in changes:
+        found[start] += processors
+        found[end] -= processors
+    return found

@@ -38,7 +38,9 @@ class BaySchedules(NamedTuple):
             DEMAND: processors that the waiting jobs need, PASSED: the moment at which the head was
             last passed over, −1 at first, LAST: the last job that waits, where some depend on
             others.
-        own: [k, p], processors of each organization in each partition.
+        unused: [k, x], processors of each organization in each bay, less those that work for it
+            there, in the schedule that is written down.
+        sharing: [p, p], whether two partitions have a bay in common.
         closes: [p], the second at which no job of a partition may run, NEVER if there is none; [0]
             if there is none for all.
         missing: [jobs], processors on which others have to end before a job is released that
@@ -56,7 +58,8 @@ class BaySchedules(NamedTuple):
     bays: Ints
     partitions: Ints
     queues: Ints
-    own: Ints
+    unused: Ints
+    sharing: NDArray[np.bool_]
     closes: Ints
     missing: Ints
     first_behind: Ints
@@ -81,7 +84,8 @@ def no_bays() -> BaySchedules:
         bays=none,
         partitions=none,
         queues=none,
-        own=none,
+        unused=none,
+        sharing=np.zeros((0, 0), dtype=np.bool_),
         closes=none.reshape(-1),
         missing=none.reshape(-1),
         first_behind=none.reshape(-1),
@@ -126,7 +130,8 @@ def schedules_in(
         bays=in_bays,
         partitions=of_partitions,
         queues=queues,
-        own=np.ascontiguousarray(bays.own),
+        unused=np.array(bays.owned.T, order="C"),
+        sharing=np.ascontiguousarray(bays.sharing),
         closes=none,
         missing=none,
         first_behind=none,

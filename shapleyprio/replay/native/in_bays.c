@@ -223,22 +223,24 @@ static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t
     return last;
 }
 
-/* Whether the first job of a queue asks for a guarantee: it has waited for so long, fits into what u
- * owns in its partition, and into what u owns and does not use beside those that ask in vain. */
+/* Whether the first job of a queue asks for a guarantee: it has waited for so long, and fits into
+ * what u owns in its partition and does not use there, beside those that ask in vain. */
 static bool asks(const World *world, int64_t c, int64_t t, int64_t u, int64_t partition) {
     const Jobs *jobs = &world->jobs;
-    const Record *record = &world->record;
+    const BaySchedules *bays = &world->bays;
     const int64_t *queue = queue_of(world, c, u, partition);
-    int64_t unused = record->owned.at[u] - row_of(world->state.utility, c, u)[0];
     if (queue[DEMAND] == 0 || queue[PASSED] == t ||
-        jobs->release.at[queue[HEAD]] > t - record->guarantee.at[0])
+        jobs->release.at[queue[HEAD]] > t - world->record.guarantee.at[0])
         return false;
-    for (int64_t other = 0; other < world->bays.reach.n[0]; other++) {
+    int64_t unused = 0, partitions = bays->reach.n[0];
+    for (int64_t bay = 0; bay < bays->reach.n[1]; bay++)
+        unused += has(world, partition, bay) ? row(bays->unused, u)[bay] : 0;
+    for (int64_t other = 0; other < partitions; other++) {
         const int64_t *asked = queue_of(world, c, u, other);
-        unused -= asked[PASSED] == t ? asked[REST] : 0;
+        bool shares = bays->sharing.at[partition * partitions + other];
+        unused -= shares && asked[PASSED] == t ? asked[REST] : 0;
     }
-    int64_t width = jobs->rigid.at[0] != 0 ? queue[REST] : 1;
-    return width <= least(unused, row(world->bays.own, u)[partition]);
+    return (jobs->rigid.at[0] != 0 ? queue[REST] : 1) <= unused;
 }
 
 /* Returns the number of the queue of which the first job asks and has waited longest; -1 if none

@@ -31,6 +31,8 @@ static void count_work(const World *world, int64_t t, int64_t job, int64_t bay, 
     bool wide = is_wide(&world->state);
     int64_t weight = processors * world->jobs.release.at[job];
     free_of(world, bay)[owner] -= processors;
+    if (is_confined(world))
+        row(world->bays.unused, world->jobs.organization.at[job])[bay] -= processors;
     add(row(record->contribution, owner), wide, t, processors);
     add_weight(row_of(record->released, 0, world->jobs.organization.at[job]), wide, t, weight);
     add_weight(row_of(record->released, 1, owner), wide, t, weight);

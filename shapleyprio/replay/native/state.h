@@ -162,7 +162,8 @@ typedef struct {
     Ints bays;
     Ints partitions;
     Ints queues;
-    Ints own;
+    Ints unused;
+    Bools sharing;
     Ints closes;
     Ints missing;
     Ints first_behind;

@@ -37,8 +37,8 @@ class RunOptions:
         cores: processors that ref, shapley and live may compute on.
         dask: client (`distributed.Client`) of workers on which ref computes instead; None without.
         estimation: of contributions by shapley and live.
-        guarantee: seconds after which a job goes first that fits into what its organization brings
-            and does not use; None for never. Those that say what is fair or was, have none.
+        guarantee: seconds after which a job goes first that fits into what its organization lends
+            in its partition; None for never. Those that say what is fair or was, have none.
         progress: called with the second of the window that was reached.
         estimated: called by shapley and live with each estimate, and the second that it is of.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,21 @@ class Bays:
     owned: NDArray[np.int64]
     partition: NDArray[np.int32]
 
+    @classmethod
+    def single(cls, owned: NDArray[np.int64], jobs: int) -> Self:
+        """Returns one bay, of which every job may have any processor.
+
+        Args:
+            owned: int64[organizations], processors.
+            jobs: how many there are.
+        """
+        return cls(
+            partitions=("",),
+            reach=np.ones((1, 1), dtype=np.bool_),
+            owned=owned[None, :],
+            partition=np.zeros(jobs, dtype=np.int32),
+        )
+
     @property
     def named(self) -> dict[str, int]:
         """The partitions that the jobs name -> how many processors each has."""
@@ -64,6 +80,12 @@ class Bays:
     def own(self) -> NDArray[np.int64]:
         """int64[organizations, partitions], how many each organization has in each partition."""
         found: NDArray[np.int64] = (self.reach @ self.owned).T
+        return found
+
+    @property
+    def sharing(self) -> NDArray[np.bool_]:
+        """bool[partitions, partitions], whether two have a bay in common."""
+        found: NDArray[np.bool_] = self.reach @ self.reach.T
         return found
 
     def of_members(self, members: Sequence[int]) -> Bays:

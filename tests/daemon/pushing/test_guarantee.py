@@ -35,11 +35,16 @@ HOUR = 3600
 
 
 def service_with(
-    store: Store, own: Mapping[str, Any], channel: str = "site_factor", **fairness: Any
+    store: Store,
+    own: Mapping[str, Any],
+    channel: str = "site_factor",
+    guests: int = 12,
+    **fairness: Any,
 ) -> Service:
     """Guests occupy the cluster; biology, which has 4 processors, comes last."""
     slurm = Cluster(settings=SETTINGS, qos={"normal": 0, "phys": 0, "bio": 0})
-    slurm.fill("guest", 3 * HOUR)
+    slurm.submit("guest", processors=guests, processing_time=3 * HOUR)
+    slurm.advance(slurm.now)
     configured = config(PHYSICS, {**BIOLOGY, **own}, push={"channel": channel}, fairness=fairness)
     return Service(slurm, store, configured)
 
@@ -72,7 +77,9 @@ def test_a_job_goes_first_once_it_has_waited_and_what_was_found_comes_back(
     assert order(service) == [job, *others, wide]  # one that does not fit is not promised anything
     (row,) = exceptions(service)
     assert (row.job_id, row.organization, row.before_all) == (job, "biology", True)
-    assert row.reason == "biology uses 0 of its 4 processors, and the job has waited 60 min"
+    assert row.reason == (
+        "biology uses 0 of its 4 processors in partition all, and the job has waited 60 min"
+    )
     explained = " ".join(
         sentences_on_job(explain_job(store.cluster(NAME), service.slurm, str(job)), None, channel)
     )
@@ -189,6 +196,34 @@ def test_a_job_asks_where_its_organization_has_nodes_for_it(store: Store) -> Non
     follow(service, 0)
     assert follow(service, HOUR) == {("biology", "asked"): 1}
     assert [row.job_id for row in exceptions(service)] == [at_home]
+    assert elsewhere in {job.job_id for job in service.slurm.pending().jobs}
+
+
+def test_a_job_asks_for_no_more_than_is_lent_where_it_may_start(store: Store) -> None:
+    own = {"guarantee": "1h", "partitions": [], "nodes": ["a2", "b1"]}  # 4 of pa, 4 of pb
+    service = service_with(store, own)
+    wide, narrow, in_any, everywhere = (
+        submit(service, "biology", processors, partition=names)
+        for processors, names in ((5, "pa"), (3, "pa"), (4, "pa"), (2, "all"))
+    )
+    service.slurm.partitions[in_any] = "pa,pb"
+    follow(service, 0)
+    assert follow(service, HOUR) == {("biology", "asked"): 2}
+    assert [row.job_id for row in exceptions(service)] == [narrow, in_any]
+    assert order(service)[:2] == [narrow, in_any]
+    assert {wide, everywhere} <= {job.job_id for job in service.slurm.pending().jobs}
+
+
+def test_what_is_used_in_other_partitions_is_no_less_lent_here(store: Store) -> None:
+    own = {"guarantee": "1h", "partitions": [], "nodes": ["a2"]}
+    service = service_with(store, own, guests=8)
+    service.slurm.submit("biology", processors=4, processing_time=3 * HOUR, partition="pb")
+    elsewhere, at_home = (submit(service, "biology", 3, partition=names) for names in ("all", "pa"))
+    follow(service, 0)
+    assert follow(service, HOUR) == {("biology", "asked"): 1}
+    (row,) = exceptions(service)
+    assert row.job_id == at_home
+    assert row.reason.startswith("biology uses 0 of its 4 processors in partition pa")
     assert elsewhere in {job.job_id for job in service.slurm.pending().jobs}
 
 

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.guarantee import EligibleJob, guaranteed
+from shapleyprio.fairness.guarantee import EligibleJob, Lent, guaranteed
 from shapleyprio.replay.audit.guarantees import guarantees_under
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.finish_times import flow_times
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.strategies import Job, workload_of_jobs
-from tests.replay.test_guarantee import CROWDED, CROWDED_AND_WHOLE, longest_job
+from tests.replay.test_bays import one_bay
+from tests.replay.test_guarantee import CROWDED, CROWDED_AND_WHOLE, IN_BAYS, longest_job
 from tests.replay.test_policies import RIGID
 
 
@@ -24,22 +25,37 @@ def literally(
     """The jobs that asked, how many were kept, and by how much each broken one was late."""
     length, width = workload.window.length, workload.processors
     start = workload.release + flow_times(workload, schedule) - workload.processing_time
-    used = np.zeros(length + 1, dtype=np.int64)
-    for job, begin, copies in zip(schedule.job, schedule.start, schedule.copies, strict=True):
+    bays = workload.bays or one_bay(workload)
+    used = np.zeros((length + 1, len(bays.owned)), dtype=np.int64)
+    assert schedule.bay is not None
+    columns = (schedule.job, schedule.start, schedule.copies, schedule.bay)
+    for job, begin, copies, bay in zip(*columns, strict=True):
         if workload.organization[job] == u:
-            used[begin : begin + workload.processing_time[job]] += copies
+            used[begin : begin + workload.processing_time[job], bay] += copies
+    sharing = {
+        one: {
+            other
+            for other, also in zip(bays.partitions, bays.reach, strict=True)
+            if (reach & also).any()
+        }
+        for one, reach in zip(bays.partitions, bays.reach, strict=True)
+    }
     since: dict[int, int] = {}
     asked: set[int] = set()
     kept, late = 0, {}
     for t in range(length + 1):
         waiting = [
-            EligibleJob(int(workload.position[job]), "u", int(workload.release[job]), *size)
+            EligibleJob(int(workload.position[job]), "u", int(workload.release[job]), *size, within)
             for job in np.flatnonzero(workload.organization == u)
             if workload.release[job] <= t < start[job]
             for size in [(int(width[job]), 1) if workload.wide == "rigid" else (1, int(width[job]))]
+            for within in [(bays.partitions[bays.partition[job]],)]
         ]
-        unused = int(workload.owned[u] - used[t])
-        first = {one.job for one in guaranteed(t, {"u": seconds}, {"u": unused}, waiting)}
+        unused = {
+            ("u", one): int((bays.owned[:, u] - used[t])[reach].sum())
+            for one, reach in zip(bays.partitions, bays.reach, strict=True)
+        }
+        first = {one.job for one in guaranteed(t, {"u": seconds}, Lent(unused, sharing), waiting)}
         asks = {
             job
             for job in np.flatnonzero(workload.organization == u).tolist()
@@ -59,7 +75,7 @@ def literally(
 
 @settings(max_examples=60)
 @given(
-    workload=CROWDED | RIGID,
+    workload=CROWDED | RIGID | IN_BAYS,
     seconds=st.integers(1, 9),
     policy=st.sampled_from(["fcfs", "fairshare", "fairshare@3s"]),
 )

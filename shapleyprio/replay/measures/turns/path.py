@@ -12,6 +12,7 @@ import numpy as np
 
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
@@ -32,7 +33,8 @@ class JudgedSystem:
     """
 
     def __init__(self, workload: Workload) -> None:
-        limit, seconds, bays = workload.limit, workload.processing_time, workload.bays
+        limit, seconds = workload.limit, workload.processing_time
+        bays = workload.bays or Bays.single(workload.owned, len(workload.job))
         known = (limit != UNKNOWN) & (limit > seconds)
         self.rigid = workload.wide == "rigid"
         self.backfill = self.rigid and workload.backfill == "easy"
@@ -40,14 +42,9 @@ class JudgedSystem:
         self.processing_time: list[int] = seconds.tolist()
         self.processors: list[int] = workload.processors.tolist()
         self.estimate: list[int] = np.where(known, limit, seconds).tolist()
-        if bays is None:
-            self.owned = [workload.system_processors]
-            self.reach = [[0]]
-            self.partition = [0] * len(self.organization)
-        else:
-            self.owned = bays.owned.sum(axis=1).tolist()
-            self.reach = [np.flatnonzero(row).tolist() for row in bays.reach]
-            self.partition = bays.partition.tolist()
+        self.owned: list[int] = bays.owned.sum(axis=1).tolist()
+        self.reach: list[list[int]] = [np.flatnonzero(row).tolist() for row in bays.reach]
+        self.partition: list[int] = bays.partition.tolist()
         sizes = [sum(self.owned[bay] for bay in reach) for reach in self.reach]
         self.possible = [
             not self.rigid or processors <= sizes[partition]
