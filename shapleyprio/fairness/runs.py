@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from shapleyprio.common.records import record
 from shapleyprio.fairness.split import split
 
 UNFINISHED_STATES = frozenset(
@@ -14,7 +14,7 @@ UNFINISHED_STATES = frozenset(
 """States in which a record's end, if it shows one, is not final."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class JobRecord:
     """One row of Slurm's accounting: one execution of a job, or its wait for one.
 
@@ -61,7 +61,7 @@ class RunKey(NamedTuple):
     start: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Run:
     """One execution of a job, as the theory sees it.
 

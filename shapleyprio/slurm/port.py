@@ -10,6 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
 
+from shapleyprio.common.records import record
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, Coordinators
 from shapleyprio.slurm.running import Moment
@@ -70,7 +71,7 @@ class Controller:
     seen: Moment = field(default_factory=Moment.now, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PendingJob:
     """One job that waits, or the part of an array that waits as one.
 
@@ -179,7 +180,7 @@ class StartedJob:
     submit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Node:
     """A node and what it has, by TRES name (``cpu``, ``billing``, ``gres/gpu``).
 

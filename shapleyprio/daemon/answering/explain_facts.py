@@ -262,7 +262,7 @@ class JobsExplanation:
 
 
 def _job_as_json(job: PendingJob | None) -> dict[str, Any] | None:
-    return None if job is None else {name: getattr(job, name) for name in PendingJob.__slots__}
+    return None if job is None else asdict(job)
 
 
 def _rank_as_json(ranked: RankedOrganization | None) -> dict[str, object]:

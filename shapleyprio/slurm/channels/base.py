@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from shapleyprio.common.records import record
 from shapleyprio.fairness.scale import Scale
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.findings import Finding
 from shapleyprio.slurm.port import Layout, PendingJob, PrioritySettings, Slurm
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PriorityTarget:
     """One thing in Slurm that carries a priority: a pending job, a QOS or an account.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from shapleyprio.common.records import record
+
 
 class PushState(StrEnum):
     """What became of a write to Slurm.
@@ -20,7 +22,7 @@ class PushState(StrEnum):
     AT_SUBMISSION = "at submission"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class NewPush:
     """A write to Slurm, noted before it is tried.
 
@@ -51,7 +53,7 @@ class NewPush:
     at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Push(NewPush):
     """A write to Slurm.
 
