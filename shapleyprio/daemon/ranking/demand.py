@@ -171,33 +171,33 @@ class Demand:
         at: defaultdict[tuple[str, str], _Place] = defaultdict(lambda: _Place([], []))
         later: dict[int, int] = {}
         news: dict[int, KeptBack] = {}
-        width = scene.rooms.width
+        t, width = scene.t, scene.rooms.width
         for job in pending:
-            if job.eligible is None or job.eligible > scene.t:
+            since = job.eligible
+            if since is None or since > t:
                 continue
             row = known.get(job.job_id)
             if job.reason not in ITS_TURN or job.processors > width(job.partition):
                 if row is None or row.kept_since is None:
                     earlier = None if row is None else row.counts_since
                     news[job.job_id] = KeptBack(
-                        job_id=job.job_id, counts_since=earlier, kept_since=scene.t
+                        job_id=job.job_id, counts_since=earlier, kept_since=t
                     )
                 continue
             jobs.append(job)
-            since = job.eligible
             if row is not None:
                 if row.kept_since is None:
                     since = max(since, row.counts_since or 0)
                 else:
-                    since = scene.t
-                    news[job.job_id] = _restarted(job.job_id, scene.t)
+                    since = t
+                    news[job.job_id] = _restarted(job.job_id, t)
                 later[job.job_id] = since
-            place = at[job.account, job.partition]
-            place.jobs.append(job)
-            place.since.append(since)
+            here, since_here = at[job.account, job.partition]
+            here.append(job)
+            since_here.append(since)
         for job_id in self._pass_over(at, scene):
-            later[job_id] = scene.t
-            news[job_id] = _restarted(job_id, scene.t)
+            later[job_id] = t
+            news[job_id] = _restarted(job_id, t)
         tasks = _tasks_of_throttled(jobs, scene)
         places = {names: found for names, place in at.items() if (found := place.counting(tasks))}
         return Demand(pending, jobs, later, tasks, places, list(news.values()), scene.rooms)
