@@ -55,14 +55,16 @@ class Lent:
         for job in jobs:
             if not left:
                 return
-            room = max(left.get((job.organization, one), 0) for one in job.partitions)
-            tasks = min(job.tasks, room // job.processors) if job.processors else 0
-            if tasks:
-                for one in self._touched(job):
-                    room = left.pop((job.organization, one), 0) - tasks * job.processors
-                    if room > 0:
-                        left[job.organization, one] = room
-                yield replace(job, tasks=tasks)
+            name, processors = job.organization, job.processors
+            rooms = [left.get((name, one), 0) for one in job.partitions]
+            if not 0 < processors <= max(rooms):
+                continue
+            tasks = min(job.tasks, max(rooms) // processors)
+            for one in self._touched(job):
+                room = left.pop((name, one), 0) - tasks * processors
+                if room > 0:
+                    left[name, one] = room
+            yield replace(job, tasks=tasks)
 
     def _touched(self, job: EligibleJob) -> set[str]:
         """Returns the partitions that have a node on which a job may start."""

@@ -80,7 +80,7 @@ class ConfinedSchedule(CoalitionSchedule):
             return
         self.closed: set[int] = set()
         self.passed: set[tuple[int, int]] = set()
-        self.blocked: dict[int, Task] = {}
+        self.blocked: dict[int, int] = {}
         self.go_first(t)
         while True:
             free = self.free_now(t, without=self.closed)
@@ -101,34 +101,49 @@ class ConfinedSchedule(CoalitionSchedule):
         """Starts what goes before all: nothing."""
 
     def try_to_start(self, task: Task, t: int) -> bool:
-        organization, p, width = task.organization, self.partition_of[task.job], task.processors
         wanted = self.would_get(task, self.free_now(t, without=self.closed))
         if wanted is not None and self.delays_none(task, wanted, t):
-            self.lines[organization, p].pop(0)
-            self.starts.append(Start(task, t, tuple(u for _, u in wanted)))
-            self.held.append(wanted)
+            self.begin(task, wanted, t)
             return True
+        self.block(task, self.partition_of[task.job], t, fits=wanted is not None)
+        return False
+
+    def begin(self, task: Task, wanted: list[Processor], t: int) -> None:
+        self.lines[task.organization, self.partition_of[task.job]].remove(task)
+        self.starts.append(Start(task, t, tuple(u for _, u in wanted)))
+        self.held.append(wanted)
+
+    def block(self, task: Task, p: int, t: int, *, fits: bool) -> None:
+        """Lets others wait for a task that cannot start, or pass it."""
         if self.backfill == "none":
             self.closed.update(self.bays_of[p])
-        else:
-            self.passed.add((organization, p))
-            if wanted is None and self.free_later(FOREVER, self.bays_of[p], t) >= width:
-                self.blocked.setdefault(p, task)
-        return False
+            return
+        self.passed.add((task.organization, p))
+        needed = self.needed(task)
+        if not fits and self.free_later(FOREVER, self.bays_of[p], t) >= needed:
+            self.blocked.setdefault(p, needed)
+
+    def needed(self, task: Task) -> int:
+        """How many processors have to be free for a task to start."""
+        return task.processors
+
+    def reservations(self) -> list[tuple[int, int]]:
+        """The partitions in which processors are reserved, and how many."""
+        return list(self.blocked.items())
 
     def delays_none(self, task: Task, wanted: list[Processor], t: int) -> bool:
         return not any(
-            self.delays(task, wanted, other, self.bays_of[p], t)
-            for p, other in self.blocked.items()
+            self.delays(task, wanted, needed, self.bays_of[p], t)
+            for p, needed in self.reservations()
         )
 
     def delays(
-        self, task: Task, wanted: list[Processor], other: Task, bays: list[int], t: int
+        self, task: Task, wanted: list[Processor], needed: int, bays: list[int], t: int
     ) -> bool:
-        """Whether another task, of a partition with these bays, would start later for it."""
+        """Whether so many processors of these bays would be free later for it."""
         ends = sorted(start.estimated_end for start in self.running(t))
-        reserved = next(end for end in ends if self.free_later(end, bays, t) >= other.processors)
-        left_over = self.free_later(reserved, bays, t) - other.processors
+        reserved = next(end for end in (t, *ends) if self.free_later(end, bays, t) >= needed)
+        left_over = self.free_later(reserved, bays, t) - needed
         taken = sum(bay in bays for bay, _ in wanted)
         return t + task.estimate > reserved and taken > left_over
 

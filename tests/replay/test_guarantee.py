@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.policies import RunOptions, run_policy
 from shapleyprio.replay.policies.own import own_decisions
+from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.workload import Window, Workload, jobs_of, whole_log, workload_of
 from tests.replay import literal
@@ -59,6 +61,15 @@ CROWDED_AND_WHOLE = crowded(
 IN_BAYS = in_bays(CROWDED) | in_bays(CROWDED_AND_WHOLE)
 
 
+def apart(workload: Workload) -> Workload:
+    """The same with partitions that share no nodes."""
+    bays = workload.bays
+    assert bays is not None
+    partitions = len(bays.partitions)
+    reach = np.arange(len(bays.owned)) % partitions == np.arange(partitions)[:, None]
+    return replace(workload, bays=replace(bays, reach=reach))
+
+
 class Keeping(literal.CoalitionSchedule):
     """A schedule in which goes first what the daemon would put first."""
 
@@ -86,24 +97,32 @@ class Keeping(literal.CoalitionSchedule):
         super().decide(t, kept, random)
 
 
+class Looks:
+    """Looks at who asks, each of which counts since when without a break."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.since: dict[int, int] = {}
+
+    def after(self, tasks: Iterable[literal.Task], asking: list[int]) -> list[literal.Task]:
+        """The jobs that ask, those first that ask since an earlier look."""
+        place = {task.position: task for task in tasks}
+        self.count += 1
+        self.since = {one: self.since.get(one, self.count) for one in asking}
+        order = sorted(self.since, key=lambda one: (self.since[one], place[one].release, one))
+        return [place[one] for one in order]
+
+
 class KeepingWhole(Keeping):
     """One of whole jobs, where those that ask pass others, and each has a reservation."""
 
     def __init__(self, workload: Workload, seconds: int) -> None:
         super().__init__(workload, seconds)
-        self.looks = 0
-        self.since: dict[int, int] = {}
+        self.looks = Looks()
 
     def look(self, t: int) -> list[literal.Task]:
-        """The jobs that ask, those first that ask since an earlier look."""
-        released = [task for u in self.names for task in self.queue[u] if task.release <= t]
-        place = {task.position: task for task in released}
-        self.looks += 1
-        self.since = {
-            one: self.since.get(one, self.looks) for one in self.asking(t, place.values())
-        }
-        order = sorted(self.since, key=lambda one: (self.since[one], place[one].release, one))
-        return [place[one] for one in order]
+        tasks = [task for u in self.names for task in self.queue[u] if task.release <= t]
+        return self.looks.after(tasks, self.asking(t, tasks))
 
     def decide(self, t: int, pick: literal.Pick, random: Random | None = None) -> None:
         if t in self.events():
@@ -153,54 +172,118 @@ class KeepingWhole(Keeping):
 
 
 class KeepingInBays(ConfinedSchedule):
-    """One with partitions, in each of which the first job of an organization may ask."""
+    """One with partitions."""
 
     def __init__(self, workload: Workload, seconds: int) -> None:
         super().__init__(workload, frozenset(range(len(workload.organizations))))
         self.seconds = seconds
 
+    def share(self, p: int, q: int) -> bool:
+        return bool(set(self.bays_of[p]) & set(self.bays_of[q]))
+
     def unused(self, t: int, u: int, p: int) -> int:
-        """What u brings to a partition and does not use there, beside what asks in vain."""
+        """What u brings to a partition and does not use there."""
         bays = self.bays_of[p]
         brought = [owner for bay, owner in self.everything if bay in bays].count(u)
         for start, held in zip(self.starts, self.held, strict=True):
             if start.task.organization == u and start.end > t:
                 brought -= sum(bay in bays for bay, _ in held)
-        for v, q in self.passed:
-            if v == u and set(self.bays_of[q]) & set(bays):
-                line = self.lines[u, q]
-                brought -= sum(one.processors for one in line if one.position == line[0].position)
         return brought
 
-    def asking(self, t: int) -> list[literal.Task]:
-        """The first jobs that ask and were not passed over, the longest wait first."""
-        heads = {
-            line[0].position: (line[0], str(p))
-            for (u, p), line in self.lines.items()
-            if line and line[0].release <= t and (u, p) not in self.passed
-        }
+    def asking(self, t: int, tasks: Iterable[literal.Task]) -> list[int]:
+        """The places in the log of the jobs that ask."""
         partitions = range(len(self.bays_of))
-        unused = {(str(u), str(p)): self.unused(t, u, p) for u in self.members for p in partitions}
-        found = guaranteed(
-            t,
-            {str(u): self.seconds for u in self.members},
-            Lent(unused, {str(p): [] for p in partitions}),
-            [
-                EligibleJob(place, str(one.organization), one.release, one.processors, 1, (p,))
-                for place, (one, p) in heads.items()
-            ],
+        lent = Lent(
+            {(str(u), str(p)): self.unused(t, u, p) for u in self.members for p in partitions},
+            {str(p): [str(q) for q in partitions if self.share(p, q)] for p in partitions},
         )
-        return [heads[job.job][0] for job in found]
+        waiting = [
+            EligibleJob(
+                task.position,
+                str(task.organization),
+                task.release,
+                task.processors,
+                partitions=(str(self.partition_of[task.job]),),
+            )
+            for task in tasks
+        ]
+        guarantees = {str(u): self.seconds for u in self.members}
+        return [job.job for job in guaranteed(t, guarantees, lent, waiting)]
+
+
+class KeepingCopiesInBays(KeepingInBays):
+    """One of copies, of which the first job of an organization in each partition may ask."""
+
+    def unused(self, t: int, u: int, p: int) -> int:
+        """What u lends beside what asks in vain."""
+        asked = [self.lines[u, q] for v, q in self.passed if v == u and self.share(p, q)]
+        return super().unused(t, u, p) - sum(
+            task.position == line[0].position for line in asked for task in line
+        )
 
     def go_first(self, t: int) -> None:
-        while asking := self.asking(t):
-            if not self.try_to_start(asking[0], t):
-                self.passed.add((asking[0].organization, self.partition_of[asking[0].job]))
+        while asking := self.asking(t, (heads := self.heads(t)).values()):
+            self.try_to_start(heads[asking[0]], t)
+
+    def heads(self, t: int) -> dict[int, literal.Task]:
+        return {
+            line[0].position: line[0]
+            for place, line in self.lines.items()
+            if line and line[0].release <= t and place not in self.passed
+        }
+
+    def block(self, task: literal.Task, p: int, t: int, *, fits: bool) -> None:
+        self.passed.add((task.organization, p))
+
+
+class KeepingWholeInBays(KeepingInBays):
+    """One of whole jobs, where those that ask pass others, and each has a reservation."""
+
+    def __init__(self, workload: Workload, seconds: int) -> None:
+        super().__init__(workload, seconds)
+        self.looks = Looks()
+        self.asked: list[literal.Task] = []
+        self.reserved: list[tuple[int, int]] = []
+
+    def look(self, t: int) -> list[literal.Task]:
+        tasks = [task for line in self.lines.values() for task in line if task.release <= t]
+        return self.looks.after(tasks, self.asking(t, tasks))
+
+    def decide(self, t: int, pick: literal.Pick, random: Random | None = None) -> None:
+        if t in self.events():
+            super().decide(t, pick, random)
+            self.look(t)
+
+    def go_first(self, t: int) -> None:
+        self.asked, self.reserved = [], []
+        for task in self.look(t):
+            p, free = self.partition_of[task.job], self.free_now(t, without=self.closed)
+            wanted = self.would_get(task, free)
+            if wanted is not None and self.delays_none(task, wanted, t):
+                self.begin(task, wanted, t)
+            elif self.backfill == "none":
+                self.asked.append(task)
+                self.closed.update(self.bays_of[p])
+            else:
+                self.reserved.append((p, min(self.needed(task), self.size(p))))
+                self.asked.append(task)
+
+    def needed(self, task: literal.Task) -> int:
+        p = self.partition_of[task.job]
+        before = [one for one in self.asked if self.share(p, self.partition_of[one.job])]
+        return task.processors + sum(one.processors for one in before)
+
+    def reservations(self) -> list[tuple[int, int]]:
+        return [*self.reserved, *super().reservations()]
+
+    def block(self, task: literal.Task, p: int, t: int, *, fits: bool) -> None:
+        super().block(task, p, t, fits=fits or task in self.asked)
 
 
 def keeping(workload: Workload, seconds: int) -> literal.CoalitionSchedule:
     if workload.bays is not None:
-        return KeepingInBays(workload, seconds)
+        kind = KeepingWholeInBays if workload.wide == "rigid" else KeepingCopiesInBays
+        return kind(workload, seconds)
     return (KeepingWhole if workload.wide == "rigid" else Keeping)(workload, seconds)
 
 
@@ -363,9 +446,28 @@ def test_on_real_logs_no_guarantee_is_broken_where_jobs_last_no_longer(name: str
             continue
         short = jobs_of(found, np.flatnonzero(found.processing_time <= seconds))
         workload = replace(short, limit=np.minimum(short.limit, seconds))
-        for policy in ("directcontr@4h", "fairshare@4h"):
-            schedule = run_policy(workload, policy)
-            for one in guarantees_under(workload, [schedule], seconds)[policy]:
-                assert one.broken == 0
-                asked += one.asked
+        for one, policy in product(
+            (workload, in_partitions(workload)), ("directcontr@4h", "fairshare@4h")
+        ):
+            schedule = run_policy(one, policy)
+            for became in guarantees_under(one, [schedule], seconds)[policy]:
+                assert became.broken == 0
+                asked += became.asked
     assert asked > 0
+
+
+def in_partitions(workload: Workload) -> Workload:
+    """The same in three partitions apart, to which each organization brings other parts."""
+    split = [
+        np.roll((number // 6, number // 3, number - number // 6 - number // 3), u)
+        for u, number in enumerate(workload.owned.tolist())
+    ]
+    bays = Bays(
+        partitions=("a", "b", "c"),
+        reach=np.eye(3, dtype=np.bool_),
+        owned=np.array(split).T,
+        partition=(workload.position % 3).astype(np.int32),
+    )
+    fits = workload.processors <= bays.processors[bays.partition]
+    confined = replace(workload, bays=bays, placement="least-loaded")
+    return jobs_of(confined, np.flatnonzero(fits))

@@ -171,7 +171,8 @@ def record_of(
     owned = workload.owned
     k, room = len(owned), int(jobs.width.sum())
     first, owner, processors = _parts(workload)
-    passes = guarantee is not None and workload.wide == "rigid" and workload.bays is None
+    passes = guarantee is not None and workload.wide == "rigid"
+    partitions = 1 if workload.bays is None else len(workload.bays.partitions)
     asking = int(owned.sum()) if passes else 0
     return Record(
         coalition=np.array([coalition], dtype=np.int64),
@@ -183,10 +184,11 @@ def record_of(
         usage=np.zeros(k),
         decay=np.zeros((2, 0)),
         fair_share=np.zeros((2, k), dtype=np.int64),
-        guarantee=np.array([NEVER if guarantee is None else guarantee, 1], dtype=np.int64),
+        guarantee=np.array([NEVER if guarantee is None else guarantee, 1, 0], dtype=np.int64),
         asks=np.zeros((passes * len(workload.job), 2), dtype=np.int64),
         asking=np.zeros(asking, dtype=np.int64),
         reserved=np.zeros((asking + 1, 2), dtype=np.int64),
+        lent=np.zeros(partitions, dtype=np.int64),
         random=np.array([seed % 2**64], dtype=np.uint64),
         placing=np.array([PLACING[workload.placement]], dtype=np.int64),
         first_part=first,

@@ -166,13 +166,15 @@ class Record(NamedTuple):
         usage: [k], decayed processor-seconds of each organization's jobs (`native/decay.h`).
         decay: [2, steps], how usage decays (`decay.steps_of`); [2, 0] if it does not.
         fair_share: [2, k], of KAI: processors, and what was rounded down (`native/kai.h`).
-        guarantee: [2], wait after which a job goes first that fits into what its organization
-            lends, NEVER without one; and how often it was looked who asks for it.
+        guarantee: [3], wait after which a job goes first that fits into what its organization
+            lends, NEVER without one; how often it was looked who asks for it; and how many that ask
+            have a reservation at this moment, with partitions.
         asks: [jobs, 2], since which look each one asks, and at which it asked last; [0, 2] but with
-            a guarantee for whole jobs that may have any processor (`native/asking.h`).
+            a guarantee for whole jobs (`native/asking.h`).
         asking: [room], the jobs that ask, the one that goes first at the begin.
         reserved: [room + 1, 2], of each reservation of a moment the second, and the processors
             that it leaves over then.
+        lent: [p or 1], room for what an organization lends in each partition.
         random: [1], state of the generator of random numbers.
         placing: [1], RANDOM, LEAST_LOADED or AS_RECORDED: whose free processors a job gets.
         first_part: [jobs + 1], job i really got the parts first_part[i] up to first_part[i + 1].
@@ -195,6 +197,7 @@ class Record(NamedTuple):
     asks: Ints
     asking: Ints
     reserved: Ints
+    lent: Ints
     random: NDArray[np.uint64]
     placing: Ints
     first_part: Ints

@@ -1,9 +1,24 @@
 #include "arriving.h"
 
+#include "asking.h"
+
+int64_t first_waiting(const World *world, int64_t c, int64_t u) {
+    int64_t first = NEVER;
+    for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++) {
+        const int64_t *queue = queue_of(world, c, u, partition);
+        if (queue[DEMAND] == 0)
+            continue;
+        if (first == NEVER || precedes_own(&world->jobs, queue[HEAD], first))
+            first = queue[HEAD];
+    }
+    return first;
+}
+
 void open_queue(const World *world, int64_t c, int64_t *queue, int64_t partition) {
     const Jobs *jobs = &world->jobs;
     int64_t size = partition_of(world, c, partition)[SIZE];
-    while (jobs->rigid.at[0] != 0 && jobs->width.at[queue[HEAD]] > size)
+    while (jobs->rigid.at[0] != 0 && (jobs->width.at[queue[HEAD]] > size ||
+                                      has_passed_own(world, c, queue[HEAD])))
         queue[HEAD] = row(world->bays.jobs, queue[HEAD])[FOLLOWING];
     queue[REST] = jobs->width.at[queue[HEAD]];
 }

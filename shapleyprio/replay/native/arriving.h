@@ -21,6 +21,15 @@ static inline bool has(const World *world, int64_t partition, int64_t bay) {
     return world->bays.reach.at[partition * world->bays.reach.n[1] + bay];
 }
 
+/* Whether a job of an organization comes before another one: by release, then by place. */
+static inline bool precedes_own(const Jobs *jobs, int64_t job, int64_t other) {
+    int64_t sooner = jobs->release.at[other] - jobs->release.at[job];
+    return sooner > 0 || (sooner == 0 && job < other);
+}
+
+/* Returns the first job of u that waits, in any partition; NEVER if none does. */
+int64_t first_waiting(const World *world, int64_t c, int64_t u);
+
 /* Goes on to the first job of a queue that waits. */
 void open_queue(const World *world, int64_t c, int64_t *queue, int64_t partition);
 

@@ -1,5 +1,7 @@
 #include "asking.h"
 
+#include "arriving.h"
+
 /* Whether of two jobs that ask the one goes before the other. */
 static bool goes_before(const World *world, int64_t one, int64_t other) {
     int64_t since = row(world->record.asks, one)[SINCE];
@@ -15,23 +17,62 @@ static void put_asking(const World *world, int64_t count, int64_t job) {
     asking[place] = job;
 }
 
+/* Notes what u lends in each partition. */
+static void note_lent(const World *world, int64_t c, int64_t u) {
+    for (int64_t partition = 0; partition < world->record.lent.n[0]; partition++)
+        world->record.lent.at[partition] = lent_in(world, c, u, partition);
+}
+
+/* Whether something is lent in some partition. */
+static bool is_lent(const World *world) {
+    int64_t partition = 0;
+    while (partition < world->record.lent.n[0] && world->record.lent.at[partition] <= 0)
+        partition++;
+    return partition < world->record.lent.n[0];
+}
+
+/* Takes what a job asks for from what is lent; returns whether it fits. */
+static bool take_lent(const World *world, int64_t job) {
+    const Ints lent = world->record.lent;
+    int64_t own = partition_of_job(world, job), width = world->jobs.width.at[job];
+    if (width > lent.at[own])
+        return false;
+    for (int64_t partition = 0; partition < lent.n[0]; partition++)
+        lent.at[partition] -= share_nodes(world, own, partition) ? width : 0;
+    return true;
+}
+
+/* Returns the first job of u that has not started, or one before it. */
+static int64_t first_of(const World *world, int64_t c, int64_t u) {
+    return is_confined(world) ? first_waiting(world, c, u) : row(world->state.head, c)[u];
+}
+
+/* Whether a job of u, not before the first one that waits, has started. */
+static bool has_started(const World *world, int64_t c, int64_t u, int64_t job) {
+    if (has_passed_own(world, c, job))
+        return true;
+    if (!is_confined(world))
+        return false;
+    const int64_t *queue = queue_of(world, c, u, partition_of_job(world, job));
+    return queue[DEMAND] == 0 || job < queue[HEAD];
+}
+
 int64_t find_asking(const World *world, int64_t c, int64_t t) {
     const Jobs *jobs = &world->jobs;
     const Record *record = &world->record;
-    int64_t last = record->guarantee.at[1]++, now = record->guarantee.at[1], found = 0;
+    int64_t last = record->guarantee.at[LOOKS]++, now = record->guarantee.at[LOOKS], found = 0;
     for (int64_t u = 0; u < organizations_of(&world->state); u++) {
-        int64_t unused = record->owned.at[u] - row_of(world->state.utility, c, u)[0];
-        int64_t job = row(world->state.head, c)[u], end = jobs->first.at[u + 1];
-        for (; unused > 0 && job < end; job++) {
-            int64_t width = jobs->width.at[job], *asks = row(record->asks, job);
+        int64_t job = first_of(world, c, u), end = jobs->first.at[u + 1];
+        note_lent(world, c, u);
+        for (; job < end && is_lent(world); job++) {
+            int64_t *asks = row(record->asks, job);
             if (jobs->release.at[job] > t - record->guarantee.at[0])
                 break;
-            if (asks[SINCE] == PASSED_OTHERS || width > unused)
+            if (has_started(world, c, u, job) || !take_lent(world, job))
                 continue;
             if (asks[SEEN] != last)
                 asks[SINCE] = now;
             asks[SEEN] = now;
-            unused -= width;
             put_asking(world, found++, job);
         }
     }

@@ -6,6 +6,10 @@
 
 #include "state.h"
 
+/* Of `guarantee`, behind the wait: how often it was looked who asks, and how many jobs that ask have a
+ * reservation at this moment, with partitions. */
+enum { LOOKS = 1, RESERVATIONS };
+
 /* Columns of asks: numbers of looks at who asks. */
 enum { SINCE, SEEN };
 
@@ -25,10 +29,36 @@ static inline bool has_passed_own(const World *world, int64_t c, int64_t job) {
 /* Whether a job that waits asked when it was looked at last. */
 static inline bool is_asking(const World *world, int64_t c, int64_t job) {
     return passes_own(world, c) &&
-           row(world->record.asks, job)[SEEN] == world->record.guarantee.at[1];
+           row(world->record.asks, job)[SEEN] == world->record.guarantee.at[LOOKS];
 }
 
-/* Finds the jobs that ask at t, those first that have asked since an earlier look without a break,
+/* Returns how many jobs that ask have a reservation at this moment, with partitions. */
+static inline int64_t reservations(const World *world, int64_t c) {
+    return passes_own(world, c) ? world->record.guarantee.at[RESERVATIONS] : 0;
+}
+
+/* Returns the partition of a job; without any all are in one. */
+static inline int64_t partition_of_job(const World *world, int64_t job) {
+    return is_confined(world) ? row(world->bays.jobs, job)[PARTITION] : 0;
+}
+
+/* Whether two partitions have nodes in common. */
+static inline bool share_nodes(const World *world, int64_t one, int64_t other) {
+    return !is_confined(world) || world->bays.sharing.at[one * world->bays.sharing.n[1] + other];
+}
+
+/* Returns what u lends in a partition: what it owns there less what works for it there. */
+static inline int64_t lent_in(const World *world, int64_t c, int64_t u, int64_t partition) {
+    const BaySchedules *bays = &world->bays;
+    if (!is_confined(world))
+        return world->record.owned.at[u] - row_of(world->state.utility, c, u)[0];
+    int64_t lent = 0;
+    for (int64_t bay = 0; bay < bays->reach.n[1]; bay++)
+        lent += bays->reach.at[partition * bays->reach.n[1] + bay] ? row(bays->unused, u)[bay] : 0;
+    return lent;
+}
+
+/* Finds the jobs that ask at t, of each organization as many as fit into what it lends, those first that have asked since an earlier look without a break,
  * then by release and place in the log; returns how many. */
 int64_t find_asking(const World *world, int64_t c, int64_t t);
 

@@ -1,6 +1,7 @@
 #include "in_bays.h"
 
 #include "arriving.h"
+#include "asking.h"
 #include "choice.h"
 #include "starting.h"
 
@@ -27,25 +28,6 @@ void free_in_bay(const World *world, int64_t c, int64_t bay, int64_t processors)
     int64_t before = free_in(world, c, bay);
     bay_of(world, c, bay)[FREE] += processors;
     count_open(world, c, bay, free_in(world, c, bay) - before);
-}
-
-/* Whether a job of an organization comes before another one: by release, then by place. */
-static bool precedes_own(const Jobs *jobs, int64_t job, int64_t other) {
-    int64_t sooner = jobs->release.at[other] - jobs->release.at[job];
-    return sooner > 0 || (sooner == 0 && job < other);
-}
-
-/* Returns the first job of u that waits; NEVER if none does. */
-static int64_t first_waiting(const World *world, int64_t c, int64_t u) {
-    int64_t first = NEVER;
-    for (int64_t partition = 0; partition < world->bays.reach.n[0]; partition++) {
-        const int64_t *queue = queue_of(world, c, u, partition);
-        if (queue[DEMAND] == 0)
-            continue;
-        if (first == NEVER || precedes_own(&world->jobs, queue[HEAD], first))
-            first = queue[HEAD];
-    }
-    return first;
 }
 
 /* Takes the first job of a queue as the one of u that is tried next, if none comes before it.
@@ -137,20 +119,33 @@ static int64_t taken_from(const World *world, int64_t c, int64_t partition, int6
     return taken;
 }
 
+/* Returns whether a job that starts now leaves a partition's reservation what it needs; takes its
+ * part of what that leaves over, if it is told to. */
+static bool leaves(const World *world, int64_t c, int64_t job, int64_t other,
+                   int64_t *reservation, bool takes) {
+    int64_t partition = row(world->bays.jobs, job)[PARTITION], width = world->jobs.width.at[job];
+    if (world->state.now.at[c] + world->jobs.estimate.at[job] <= reservation[0])
+        return true;
+    int64_t taken = taken_from(world, c, partition, width, other);
+    if (taken > reservation[1])
+        return false;
+    reservation[1] -= takes ? taken : 0;
+    return true;
+}
+
 /* Returns whether a job leaves all reservations what they need, and takes its part of them. */
-static bool delays_nobody(const World *world, int64_t c, int64_t partition, int64_t width,
-                          int64_t end) {
-    for (int taking = 0; taking < 2; taking++)
-        for (int64_t other = 0; other < world->bays.reach.n[0]; other++) {
-            int64_t *reserved = partition_of(world, c, other);
-            if (end <= reserved[RESERVED])
-                continue;
-            int64_t taken = taken_from(world, c, partition, width, other);
-            if (taking)
-                reserved[SPARE] -= taken;
-            else if (taken > reserved[SPARE])
+static bool delays_nobody(const World *world, int64_t c, int64_t job) {
+    const Record *record = &world->record;
+    for (int takes = 0; takes < 2; takes++) {
+        for (int64_t other = 0; other < world->bays.reach.n[0]; other++)
+            if (!leaves(world, c, job, other, &partition_of(world, c, other)[RESERVED], takes))
+                return false;
+        for (int64_t one = 0; one < reservations(world, c); one++) {
+            int64_t other = row(world->bays.jobs, record->asking.at[one])[PARTITION];
+            if (!leaves(world, c, job, other, row(record->reserved, one), takes))
                 return false;
         }
+    }
     return true;
 }
 
@@ -169,24 +164,51 @@ static bool meets_closing(const World *world, int64_t t, int64_t partition, int6
     return closes.n[0] != 0 && t < closes.at[partition] && t + seconds > closes.at[partition];
 }
 
-/* Returns whether a rigid job may start now; reserves processors if it does not fit. */
+/* Returns whether a rigid job fits, and delays nobody who has a reservation. */
+static bool fits(const World *world, int64_t c, int64_t t, int64_t job) {
+    const Jobs *jobs = &world->jobs;
+    int64_t partition = row(world->bays.jobs, job)[PARTITION];
+    return !meets_closing(world, t, partition, jobs->estimate.at[job]) &&
+           jobs->width.at[job] <= partition_of(world, c, partition)[OPEN] &&
+           (jobs->backfill.at[0] == 0 || delays_nobody(world, c, job));
+}
+
+/* Returns how many processors those have reserved that ask and may start on nodes of a partition. */
+static int64_t reserved_for_asking(const World *world, int64_t c, int64_t partition) {
+    int64_t sum = 0;
+    for (int64_t one = 0; one < reservations(world, c); one++) {
+        int64_t job = world->record.asking.at[one];
+        if (share_nodes(world, partition, row(world->bays.jobs, job)[PARTITION]))
+            sum += world->jobs.width.at[job];
+    }
+    return sum;
+}
+
+/* Returns a job's reservation, behind those that ask: for the moment at which its partition has
+ * enough processors for all of them, or all that it ever has. */
+static Reservation reservation_behind(const World *world, int64_t c, int64_t t, int64_t job,
+                                      int64_t most_wanted) {
+    int64_t partition = row(world->bays.jobs, job)[PARTITION];
+    int64_t wanted = world->jobs.width.at[job] + reserved_for_asking(world, c, partition);
+    int64_t free = partition_of(world, c, partition)[OPEN];
+    return reservation_for(world, c, t, least(wanted, most_wanted), free, partition);
+}
+
+/* Returns whether a rigid job may start now; reserves processors if there are too few. */
 static bool may_start(const World *world, int64_t c, int64_t t, int64_t job) {
     const Jobs *jobs = &world->jobs;
-    int64_t width = jobs->width.at[job], partition = row(world->bays.jobs, job)[PARTITION];
-    int64_t *reserved = partition_of(world, c, partition);
-    int64_t free = reserved[OPEN];
-    if (meets_closing(world, t, partition, jobs->estimate.at[job]))
+    int64_t partition = row(world->bays.jobs, job)[PARTITION];
+    int64_t *counts = partition_of(world, c, partition);
+    if (fits(world, c, t, job))
+        return true;
+    if (jobs->backfill.at[0] == 0 || jobs->width.at[job] <= counts[OPEN] ||
+        counts[RESERVED] != NEVER ||
+        meets_closing(world, t, partition, jobs->estimate.at[job]))
         return false;
-    if (jobs->backfill.at[0] == 0)
-        return width <= free;
-    if (width <= free)
-        return delays_nobody(world, c, partition, width, t + jobs->estimate.at[job]);
-    if (reserved[RESERVED] == NEVER) {
-        Reservation found = reservation_for(world, c, t, width, free, partition);
-        if (found.spare >= 0) { /* else it waits until processors come back */
-            reserved[RESERVED] = found.until;
-            reserved[SPARE] = found.spare;
-        }
+    Reservation found = reservation_behind(world, c, t, job, NEVER);
+    if (found.spare >= 0) { /* else it waits until processors come back */
+        counts[RESERVED] = found.until;
+        counts[SPARE] = found.spare;
     }
     return false;
 }
@@ -214,6 +236,10 @@ static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t
     count_start(world, c, t, u, processors);
     queue[DEMAND] -= processors;
     partition_of(world, c, partition)[WAITING] -= processors;
+    if (job != queue[HEAD]) {
+        row(world->record.asks, job)[SINCE] = PASSED_OTHERS;
+        return last;
+    }
     queue[REST] -= processors;
     if (queue[REST] == 0) {
         queue[HEAD] = row(world->bays.jobs, job)[FOLLOWING];
@@ -223,24 +249,21 @@ static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t
     return last;
 }
 
-/* Whether the first job of a queue asks for a guarantee: it has waited for so long, and fits into
- * what u owns in its partition and does not use there, beside those that ask in vain. */
+/* Whether the first job of a queue, of which copies are cut off, asks for a guarantee: it has waited
+ * for so long, and u owns processors in its partition that it does not use there, beside the copies
+ * that ask in vain. */
 static bool asks(const World *world, int64_t c, int64_t t, int64_t u, int64_t partition) {
-    const Jobs *jobs = &world->jobs;
     const BaySchedules *bays = &world->bays;
     const int64_t *queue = queue_of(world, c, u, partition);
     if (queue[DEMAND] == 0 || queue[PASSED] == t ||
-        jobs->release.at[queue[HEAD]] > t - world->record.guarantee.at[0])
+        world->jobs.release.at[queue[HEAD]] > t - world->record.guarantee.at[0])
         return false;
-    int64_t unused = 0, partitions = bays->reach.n[0];
-    for (int64_t bay = 0; bay < bays->reach.n[1]; bay++)
-        unused += has(world, partition, bay) ? row(bays->unused, u)[bay] : 0;
-    for (int64_t other = 0; other < partitions; other++) {
+    int64_t lent = lent_in(world, c, u, partition);
+    for (int64_t other = 0; other < bays->reach.n[0]; other++) {
         const int64_t *asked = queue_of(world, c, u, other);
-        bool shares = bays->sharing.at[partition * partitions + other];
-        unused -= shares && asked[PASSED] == t ? asked[REST] : 0;
+        lent -= share_nodes(world, partition, other) && asked[PASSED] == t ? asked[REST] : 0;
     }
-    return (jobs->rigid.at[0] != 0 ? queue[REST] : 1) <= unused;
+    return lent > 0;
 }
 
 /* Returns the number of the queue of which the first job asks and has waited longest; -1 if none
@@ -258,21 +281,36 @@ static int64_t longest_asking(const World *world, int64_t c, int64_t t) {
     return best;
 }
 
-/* Starts jobs that ask for a guarantee; those that cannot start are passed over. */
-static void serve_asking(const World *world, int64_t c, int64_t t) {
-    const Jobs *jobs = &world->jobs;
-    bool rigid = jobs->rigid.at[0] != 0;
+/* Starts copies that ask for a guarantee; those that cannot start are passed over. */
+static void serve_copies(const World *world, int64_t c, int64_t t) {
     int64_t number;
     while ((number = longest_asking(world, c, t)) >= 0) {
         int64_t *queue = row_of(world->bays.queues, c, number), job = queue[HEAD];
-        int64_t partition = row(world->bays.jobs, job)[PARTITION];
-        if (rigid ? may_start(world, c, t, job) : partition_of(world, c, partition)[OPEN] > 0) {
-            start(world, c, t, job, rigid ? queue[REST] : 1);
-            continue;
-        }
-        queue[PASSED] = t;
-        if (rigid && jobs->backfill.at[0] == 0)
+        if (partition_of(world, c, row(world->bays.jobs, job)[PARTITION])[OPEN] > 0)
+            start(world, c, t, job, 1);
+        else
+            queue[PASSED] = t;
+    }
+}
+
+/* Starts whole jobs that ask for a guarantee; each one that cannot start gets a reservation. */
+static void serve_whole(const World *world, int64_t c, int64_t t) {
+    const Record *record = &world->record;
+    int64_t count = find_asking(world, c, t), *reserved = &record->guarantee.at[RESERVATIONS];
+    *reserved = 0;
+    for (int64_t place = 0; place < count; place++) {
+        int64_t job = record->asking.at[place], partition = row(world->bays.jobs, job)[PARTITION];
+        if (fits(world, c, t, job)) {
+            start(world, c, t, job, world->jobs.width.at[job]);
+        } else if (world->jobs.backfill.at[0] == 0) {
             close_bays(world, c, t, partition);
+        } else {
+            int64_t size = partition_of(world, c, partition)[SIZE];
+            Reservation found = reservation_behind(world, c, t, job, size);
+            row(record->reserved, *reserved)[0] = found.until;
+            row(record->reserved, *reserved)[1] = found.spare;
+            record->asking.at[(*reserved)++] = job;
+        }
     }
 }
 
@@ -299,7 +337,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
     if (by_keys(policy) && contended && lacks_keys(&world->keys, c))
         return false;
     if (has_guarantee(world, c)) {
-        serve_asking(world, c, t);
+        (rigid ? serve_whole : serve_copies)(world, c, t);
         candidates = find_candidates(world, c, t, 0, k);
     }
     while (candidates > 0) {
@@ -310,7 +348,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
         bool others_too = false;
         if (!rigid)
             width = one_by_one ? 1 : least(width, partition_of(world, c, partition)[OPEN]);
-        if (!rigid || may_start(world, c, t, job)) {
+        if (!rigid || (!is_asking(world, c, job) && may_start(world, c, t, job))) {
             others_too = start(world, c, t, job, width);
         } else if (!passes) {
             close_bays(world, c, t, partition);

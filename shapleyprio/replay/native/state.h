@@ -142,6 +142,7 @@ typedef struct {
     Ints asks;
     Ints asking;
     Ints reserved;
+    Ints lent;
     Words random;
     Ints placing;
     Ints first_part;

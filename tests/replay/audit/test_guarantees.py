@@ -15,7 +15,13 @@ from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.strategies import Job, workload_of_jobs
 from tests.replay.test_bays import one_bay
-from tests.replay.test_guarantee import CROWDED, CROWDED_AND_WHOLE, IN_BAYS, longest_job
+from tests.replay.test_guarantee import (
+    CROWDED,
+    CROWDED_AND_WHOLE,
+    IN_BAYS,
+    apart,
+    longest_job,
+)
 from tests.replay.test_policies import RIGID
 
 
@@ -92,7 +98,7 @@ def test_they_are_counted_as_the_daemon_counts_them(
 
 @settings(max_examples=100)
 @given(
-    workload=CROWDED | CROWDED_AND_WHOLE,
+    workload=CROWDED | CROWDED_AND_WHOLE | IN_BAYS.map(apart),
     policy=st.sampled_from(["directcontr", "fairshare", "fcfs", "live"]),
 )
 def test_no_guarantee_is_broken_where_no_job_may_last_longer(
