@@ -226,11 +226,9 @@ def _set_or_empty(text: str) -> str:
 
 def _value(line: str, key: str, missing: str | None = None) -> str:
     """Returns the first KEY=VALUE of a line: an admin's reason or comment comes last."""
-    begin = 0 if line.startswith(f"{key}=") else line.find(f" {key}=") + 1
-    if begin or line.startswith(f"{key}="):
-        begin += len(key) + 1
-        end = line.find(" ", begin)
-        return line[begin:] if end < 0 else line[begin:end]
+    _, found, rest = f" {line}".partition(f" {key}=")
+    if found:
+        return rest.partition(" ")[0]
     if missing is None:
         raise UnreadableError(f"{key}: missing")
     return missing
