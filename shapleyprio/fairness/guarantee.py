@@ -20,7 +20,7 @@ class EligibleJob:
         since: second from which it waits.
         processors: that it, or each task, asks for.
         tasks: how many there are.
-        partitions: in which it may start.
+        partitions: in which it may start; the empty name is that of all nodes.
     """
 
     job: int

@@ -35,7 +35,8 @@ def guaranteed_jobs(
     jobs = {job.job_id: job for job in demand.jobs if job.job_id not in running}
     uses, sharing = _uses(observation), _sharing(observation.partitions_of.values())
     lent = Lent({place: use.unused for place, use in uses.items()}, sharing)
-    first = guaranteed(observation.t, guarantees, lent, _eligible(observed, jobs.values()))
+    due = _eligible(observed, jobs.values(), guarantees)
+    first = guaranteed(observation.t, guarantees, lent, due)
     return Guaranteed(
         jobs=[
             _exception(jobs[one.job], one, uses, observation.t, guarantees)
@@ -80,17 +81,23 @@ def _sharing(bays: Iterable[tuple[str, ...]]) -> Mapping[str, frozenset[str]]:
     return found
 
 
-def _eligible(observed: Observed, jobs: Iterable[PendingJob]) -> Iterator[EligibleJob]:
+def _eligible(
+    observed: Observed, jobs: Iterable[PendingJob], guarantees: Mapping[str, int]
+) -> Iterator[EligibleJob]:
+    """Yields the jobs of organizations with guarantees that have waited for long enough."""
     organization_of = cache(observed.observation.organization_of_jobs_in)
+    tasks, t = observed.demand.tasks, observed.observation.t
     for job in jobs:
-        yield EligibleJob(
-            job=job.job_id,
-            organization=organization_of(job.account, job.partition),
-            since=job.eligible or 0,
-            processors=job.processors,
-            tasks=observed.demand.tasks.get(job.job_id, job.tasks),
-            partitions=tuple(job.partition.split(",")),
-        )
+        name, since = organization_of(job.account, job.partition), job.eligible or 0
+        if t - since >= guarantees.get(name, t + 1):
+            yield EligibleJob(
+                job=job.job_id,
+                organization=name,
+                since=since,
+                processors=job.processors,
+                tasks=tasks.get(job.job_id, job.tasks),
+                partitions=tuple(job.partition.split(",")),
+            )
 
 
 def _exception(

@@ -185,7 +185,7 @@ static int64_t reserved_for_asking(const World *world, int64_t c, int64_t partit
 }
 
 /* Returns a job's reservation, behind those that ask: for the moment at which its partition has
- * enough processors for all of them, or all that it ever has. */
+ * enough processors for all of them, but no more than `most_wanted`. */
 static Reservation reservation_behind(const World *world, int64_t c, int64_t t, int64_t job,
                                       int64_t most_wanted) {
     int64_t partition = row(world->bays.jobs, job)[PARTITION];
