@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from shapleyprio.common.wording import clock_time, count, listed, processor_hours, visible
 from shapleyprio.daemon.answering.changes import Change, read_changes
-from shapleyprio.daemon.pushing.going_first import STARTED, TIME_IS_UP
+from shapleyprio.daemon.pushing.lasting import STARTED, TIME_IS_UP
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.store import ClusterStore, ExceptionRow, View
 

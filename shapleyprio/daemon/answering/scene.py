@@ -18,7 +18,7 @@ from shapleyprio.daemon.answering.mutual_gain import estimate_behind
 from shapleyprio.daemon.answering.pool_status import pool_status
 from shapleyprio.daemon.answering.waiting_work import Sees
 from shapleyprio.daemon.drift.figures import last_window
-from shapleyprio.daemon.pushing.going_first import means
+from shapleyprio.daemon.pushing.lasting import means
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, takes_part

@@ -8,7 +8,7 @@ from dataclasses import replace
 from shapleyprio.common.wording import clock_time
 from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.pushing.by_hand import by_hand_in
-from shapleyprio.daemon.pushing.going_first import means
+from shapleyprio.daemon.pushing.lasting import means
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.port import PendingJob, Slurm
 from shapleyprio.store import ClusterStore, ExceptionRow, PauseRow, Transaction, View

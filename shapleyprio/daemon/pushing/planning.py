@@ -12,13 +12,8 @@ from shapleyprio.daemon.pushing import push, submission
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, Managed, set_by_hand
 from shapleyprio.daemon.pushing.cut_off import CutOff, LastKnown
 from shapleyprio.daemon.pushing.following import Followers, Foreign, values_after
-from shapleyprio.daemon.pushing.going_first import (
-    FirstJobs,
-    Guaranteed,
-    LastingExceptions,
-    PlannedFirst,
-    SiteFactors,
-)
+from shapleyprio.daemon.pushing.going_first import FirstJobs, PlannedFirst, SiteFactors
+from shapleyprio.daemon.pushing.lasting import Guaranteed, LastingExceptions
 from shapleyprio.daemon.pushing.managed import KnownValues
 from shapleyprio.daemon.pushing.push import Stamp, Wanted
 from shapleyprio.daemon.pushing.rollback import plan_rollback

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from shapleyprio.common.wording import duration
-from shapleyprio.daemon.pushing.going_first import Guaranteed
+from shapleyprio.daemon.pushing.lasting import Guaranteed
 from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.daemon.ranking.observing import Observed
 from shapleyprio.fairness.guarantee import EligibleJob, Lent, guaranteed

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.daemon.drift.messages import DriftResult
-from shapleyprio.daemon.pushing.going_first import ASKED, BROKEN, KEPT
+from shapleyprio.daemon.pushing.lasting import ASKED, BROKEN, KEPT
 from shapleyprio.daemon.steering.outcomes import FAILURES
 
 RECORDS = ("seen", "kept", "unstarted", "quarantined", "late", "withdrawn")

@@ -23,7 +23,8 @@ from shapleyprio.daemon.pushing import push, submission
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
 from shapleyprio.daemon.pushing.cut_off import CutOff
 from shapleyprio.daemon.pushing.following import Followers
-from shapleyprio.daemon.pushing.going_first import Guaranteed, note_passed, split_off
+from shapleyprio.daemon.pushing.going_first import note_passed
+from shapleyprio.daemon.pushing.lasting import Guaranteed, split_off
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
 from shapleyprio.daemon.pushing.managed import KnownValues
 from shapleyprio.daemon.pushing.planning import Plan, PlanInput, Planner
