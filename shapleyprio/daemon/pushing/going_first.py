@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from shapleyprio.daemon.pushing import push
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
+from shapleyprio.daemon.pushing.lasting import means
 from shapleyprio.daemon.pushing.push import Stamp, Wanted
 from shapleyprio.daemon.pushing.urgency import changes
 from shapleyprio.slurm.channels import Claims, PriorityTarget

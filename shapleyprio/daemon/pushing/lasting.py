@@ -1,7 +1,8 @@
-"""Exceptions from one cycle to the next: which last, which are over, and what guarantees ask for."""
+"""Exceptions from one cycle to the next: which last, and which begin or are over."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,8 +11,9 @@ import structlog
 from shapleyprio.common.wording import visible
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
 from shapleyprio.slurm.port import PendingJob, Slurm
+from shapleyprio.slurm.shared_reading import Source
 from shapleyprio.slurm.text.queue import first_tasks
-from shapleyprio.store import ClusterStore, ExceptionRow
+from shapleyprio.store import ClusterStore, ExceptionRow, Transaction
 
 STARTED = "the job started"
 LEFT = "the job left the queue"

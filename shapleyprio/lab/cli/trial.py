@@ -57,8 +57,8 @@ def command(**options: Any) -> None:
     LOG is what `shapleyprio replay` takes. Its jobs are submitted at their release, on an
     accelerated clock, with the time limits that their users gave them, and last as long as they
     did. They stay whole, and Slurm backfills; with `--wide expand` a job of q processors becomes q
-    jobs of one, as in the papers. Every organization brings one node with its processors; jobs
-    share nodes, and may have several.
+    jobs of one, as in the papers. Every organization brings small nodes; jobs share nodes, and may
+    have several.
 
     \b
     slurm-fairshare                    Slurm's Fair Tree, shares by processors

@@ -72,7 +72,7 @@ class ClusterClock:
         return (second - self.now()) / self.speed
 
     def watch(self, process: int) -> None:
-        """Goes slowly from now on while a process computes, until that has ended."""
+        """Goes slowly from now on while a process or its children compute, until it has ended."""
         with self._lock:
             self._watched.add(process)
 
@@ -116,21 +116,10 @@ class ClusterClock:
 
         With pathlib, this would take four times as long: fifty times a second, for each cluster.
         """
-        found = {}
+        found: dict[str, int] = {}
         for process in tuple(self._watched):
-            tasks = f"/proc/{process}/task"
-            try:
-                threads = os.listdir(tasks)  # noqa: PTH208
-            except OSError:
+            if not _read_times(str(process), found):
                 self._watched.discard(process)
-                continue
-            for thread in threads:
-                with (
-                    suppress(OSError, ValueError),
-                    open(f"{tasks}/{thread}/schedstat", "rb", buffering=0) as file,  # noqa: PTH123
-                ):
-                    computed, waited, _ = file.read().split()
-                    found[thread] = int(computed) + int(waited)
         return found
 
     def _set(self, rate: float) -> None:
@@ -142,6 +131,31 @@ class ClusterClock:
             place = _HEAD.size + (self._number & 1) * _SETTING.size
             _SETTING.pack_into(self._shared, place, rate, real, self._shown)
             _NUMBER.pack_into(self._shared, 0, self._number)
+
+
+def _read_times(process: str, found: dict[str, int]) -> bool:
+    """Adds how long each thread of a process and of its children has computed or waited.
+
+    Returns:
+        whether the process is there.
+    """
+    tasks = f"/proc/{process}/task"
+    try:
+        threads = os.listdir(tasks)  # noqa: PTH208
+    except OSError:
+        return False
+    for thread in threads:
+        with suppress(OSError, ValueError):
+            computed, waited, _ = _read(f"{tasks}/{thread}/schedstat").split()
+            found[thread] = int(computed) + int(waited)
+            for child in _read(f"{tasks}/{thread}/children").split():
+                _read_times(child.decode(), found)
+    return True
+
+
+def _read(file: str) -> bytes:
+    with open(file, "rb", buffering=0) as opened:  # noqa: PTH123
+        return opened.read()
 
 
 def clock_ahead(file: Path, seconds: float) -> Mapping[str, str]:

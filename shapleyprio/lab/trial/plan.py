@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count as numbering
 from typing import Protocol
 
 import numpy as np
@@ -32,6 +34,9 @@ NO_KILL = {"OverTimeLimit": "UNLIMITED"}
 
 SPARE_SECONDS = 7200
 """Until everything about the window's first jobs has been read."""
+
+MOST_NODES = 120
+"""Backfilling reserves whole nodes; the smaller they are, the more it is like that of `replay`."""
 
 MOST_JOBS = 20_000
 """Slurm keeps so many at once with ease, and an accelerated clock leaves time to submit them."""
@@ -133,18 +138,16 @@ class TrialMember:
 
     Attributes:
         handle: of its account, partition and QOS; names of logs may be none that Slurm takes.
-        node: its only one; None if it brings no processors.
-        processors: that it brings.
+        nodes: that it brings -> their processors.
     """
 
     handle: str
-    node: str | None
-    processors: int
+    nodes: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class OwnNodes:
-    """Every organization has one node with all its processors, and one account.
+    """Every organization has small nodes of its own, and one account.
 
     Attributes:
         workload: as Slurm runs it.
@@ -155,20 +158,26 @@ class OwnNodes:
     @cached_property
     def members(self) -> tuple[TrialMember, ...]:
         """The organizations in their order."""
+        owned = self.workload.owned.tolist()
+        size = max(2, -(-sum(owned) // MOST_NODES))
+        numbers = numbering(1)
         return tuple(
-            TrialMember(f"o{u + 1}", f"n{u + 1}" if owned else None, owned)
-            for u, owned in enumerate(self.workload.owned.tolist())
+            TrialMember(
+                f"o{u + 1}",
+                {f"n{next(numbers)}": min(size, left) for left in range(processors, 0, -size)},
+            )
+            for u, processors in enumerate(owned)
         )
 
-    @property
+    @cached_property
     def owners(self) -> Mapping[str, int]:
         """Node -> index of its organization."""
-        return {m.node: u for u, m in enumerate(self.members) if m.node is not None}
+        return {node: u for u, member in enumerate(self.members) for node in member.nodes}
 
-    @property
+    @cached_property
     def sizes(self) -> Mapping[str, int]:
         """Node -> its processors."""
-        return {m.node: m.processors for m in self.members if m.node is not None}
+        return {node: size for m in self.members for node, size in m.nodes.items()}
 
     @property
     def accounts_of_users(self) -> Mapping[int, Sequence[str]]:
@@ -195,7 +204,7 @@ class OwnNodes:
         """Returns the cluster: a partition for each organization that brings a node."""
         return ClusterSpec(
             name=CLUSTER,
-            partitions={m.handle: (m.node,) for m in self.members if m.node is not None},
+            partitions={m.handle: tuple(m.nodes) for m in self.members if m.nodes},
             cpus=self.sizes,
             speed=speed,
             longest_limit=int(self.workload.limit.max()),
@@ -207,7 +216,7 @@ class OwnNodes:
         """Adds the organizations' accounts, and those of users below them if the arm knows them."""
         cluster.add_accounts(
             dict.fromkeys(member.handle for member in self.members),
-            shares={member.handle: member.processors for member in self.members},
+            shares={member.handle: sum(member.nodes.values()) for member in self.members},
         )
         if arm.knows_users:
             cluster.add_accounts(
@@ -250,7 +259,7 @@ class OwnNodes:
                 f'[[organization]]\nname = "{member.handle}"\naccounts = ["{member.handle}"]'
             )
             lines += [f'parent = "{self.members[head].handle}"'] if head is not None else []
-            lines += [f'nodes = ["{member.node}"]'] if member.node is not None else []
+            lines += [f"nodes = {json.dumps(list(member.nodes))}"] if member.nodes else []
             lines += [f'qos = "{member.handle}"'] if arm.needs_qos else []
         return "\n".join(lines) + "\n"
 

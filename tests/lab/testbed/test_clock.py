@@ -93,6 +93,10 @@ def test_it_begins_where_it_is_set(tmp_path: Path) -> None:
         clock.stop()
 
 
+COMPUTING = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+CHILD = f"subprocess.run([sys.executable, '-c', {COMPUTING!r}], check=False)"
+
+
 def passed(clock: ClusterClock, real_seconds: float) -> float:
     """How many times as fast as the machine's clock it is for so long."""
     began, shown = time.monotonic(), clock.now()
@@ -106,9 +110,11 @@ def test_it_is_slow_for_as_long_as_its_owner_wants(clock: ClusterClock) -> None:
     assert passed(clock, 0.5) > 2
 
 
-def test_it_is_slow_while_a_watched_process_computes(clock: ClusterClock) -> None:
-    code = "while True: pass"
-    with subprocess.Popen([sys.executable, "-c", code]) as process:
+@pytest.mark.parametrize("program", [COMPUTING, f"import subprocess, sys\n{CHILD}"])
+def test_it_is_slow_while_a_watched_process_or_a_child_computes(
+    clock: ClusterClock, program: str
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
         clock.watch(process.pid)
         time.sleep(0.2)
         computing = passed(clock, 1)

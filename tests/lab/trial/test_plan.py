@@ -76,12 +76,19 @@ def test_more_jobs_than_a_trial_takes_are_refused() -> None:
     assert len(as_slurm_runs_it(replace(many, wide="rigid")).job) == 4
 
 
-def test_every_organization_brings_its_processors_as_one_node_and_partition() -> None:
+def test_every_organization_brings_its_processors_as_small_nodes_of_a_partition() -> None:
     plan = OwnNodes(as_slurm_runs_it(WHOLE))
     spec = plan.spec(ARMS["fifo"], speed=60)
-    assert spec.partitions == {"o1": ("n1",), "o3": ("n3",)}
-    assert spec.cpus == {"n1": 2, "n3": 3}
-    assert plan.owners == {"n1": 0, "n3": 2}
+    assert spec.partitions == {"o1": ("n1",), "o3": ("n2", "n3")}
+    assert spec.cpus == {"n1": 2, "n2": 2, "n3": 1}
+    assert plan.owners == {"n1": 0, "n2": 2, "n3": 2}
+
+
+def test_a_large_cluster_has_larger_nodes() -> None:
+    large = OwnNodes(replace(WHOLE, owned=np.array([1000, 0, 205], dtype=np.int64)))
+    assert sum(large.sizes.values()) == 1205
+    assert set(large.sizes.values()) == {11, 10, 7}
+    assert len(large.sizes) == 110
 
 
 def test_the_daemon_knows_who_stands_together(tmp_path: Path) -> None:
