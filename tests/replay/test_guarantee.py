@@ -438,7 +438,8 @@ def test_on_real_logs_no_guarantee_is_broken_where_jobs_last_no_longer(name: str
     consortium = deal(log, 5, shares="uniform", processors=OF_LOGS[name], seed=1)
     whole = whole_log(log)
     asked = 0
-    for start in np.linspace(whole.start, whole.start + whole.length - length, 40).tolist():
+    starts = np.linspace(whole.start, whole.start + whole.length - length, 40)
+    for number, start in enumerate(starts.tolist()):
         window = Window(start=int(start), length=length)
         try:
             found = workload_of(log, consortium, window=window, wide="rigid", backfill="easy")
@@ -446,9 +447,8 @@ def test_on_real_logs_no_guarantee_is_broken_where_jobs_last_no_longer(name: str
             continue
         short = jobs_of(found, np.flatnonzero(found.processing_time <= seconds))
         workload = replace(short, limit=np.minimum(short.limit, seconds))
-        for one, policy in product(
-            (workload, in_partitions(workload)), ("directcontr@4h", "fairshare@4h")
-        ):
+        confined = [in_partitions(workload)] if number % 4 == 0 else []  # they take longer
+        for one, policy in product((workload, *confined), ("directcontr@4h", "fairshare@4h")):
             schedule = run_policy(one, policy)
             for became in guarantees_under(one, [schedule], seconds)[policy]:
                 assert became.broken == 0
