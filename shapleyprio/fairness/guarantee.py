@@ -71,6 +71,11 @@ class Lent:
         return {other for one in job.partitions for other in self.sharing.get(one, ())}
 
 
+def has_waited(t: int, since: int, guarantee: int | None) -> bool:
+    """Returns whether a job that waits since a second is due at t; without a guarantee none is."""
+    return guarantee is not None and t - since >= guarantee
+
+
 def guaranteed(
     t: int, guarantees: Mapping[str, int], lent: Lent, jobs: Iterable[EligibleJob]
 ) -> list[EligibleJob]:
@@ -90,5 +95,5 @@ def guaranteed(
     >>> [job.job for job in guaranteed(10, {"a": 4}, lent, jobs)]
     [1, 2]
     """
-    due = [job for job in jobs if t - job.since >= guarantees.get(job.organization, t + 1)]
+    due = [job for job in jobs if has_waited(t, job.since, guarantees.get(job.organization))]
     return list(lent.fitting(sorted(due, key=lambda job: (job.since, job.tasks, job.job))))

@@ -11,7 +11,7 @@ from shapleyprio.common.wording import duration
 from shapleyprio.daemon.pushing.lasting import Guaranteed
 from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.daemon.ranking.observing import Observed
-from shapleyprio.fairness.guarantee import EligibleJob, Lent, guaranteed
+from shapleyprio.fairness.guarantee import EligibleJob, Lent, guaranteed, has_waited
 from shapleyprio.fairness.runs import Run
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import GUARANTEE, ExceptionRow
@@ -89,7 +89,7 @@ def _eligible(
     tasks, t = observed.demand.tasks, observed.observation.t
     for job in jobs:
         name, since = organization_of(job.account, job.partition), job.eligible or 0
-        if t - since >= guarantees.get(name, t + 1):
+        if has_waited(t, since, guarantees.get(name)):
             yield EligibleJob(
                 job=job.job_id,
                 organization=name,

@@ -316,6 +316,7 @@ def _scheduler_parameters(spec: ClusterSpec) -> str:
         backfill = f"bf_interval=30,bf_max_time={min(3600, 30 * spec.speed)}"
     backfill += f",bf_window={min(-(-spec.longest_limit // 60), LONGEST_BACKFILL)}"
     backfill += f",bf_job_part_count_reserve={spec.reserved_for}"
+    # by default reservations come too late, and jobs that delay the first one start before it
     backfill += ",bf_resolution=1,bf_window_linear=1"
     return (
         "batch_sched_delay=0,sched_interval=5,sched_min_interval=100000,"

@@ -1,7 +1,5 @@
 #include "asking.h"
 
-#include "arriving.h"
-
 /* Whether of two jobs that ask the one goes before the other. */
 static bool goes_before(const World *world, int64_t one, int64_t other) {
     int64_t since = row(world->record.asks, one)[SINCE];

@@ -4,10 +4,10 @@
 #ifndef SHAPLEYPRIO_ASKING_H
 #define SHAPLEYPRIO_ASKING_H
 
-#include "state.h"
+#include "arriving.h"
 
-/* Of `guarantee`, behind the wait: how often it was looked who asks, and how many jobs that ask have a
- * reservation at this moment, with partitions. */
+/* Of `guarantee`, behind the wait: how often it was looked who asks, and how many jobs that ask
+ * have a reservation at this moment, with partitions. */
 enum { LOOKS = 1, RESERVATIONS };
 
 /* Columns of asks: numbers of looks at who asks. */
@@ -49,17 +49,17 @@ static inline bool share_nodes(const World *world, int64_t one, int64_t other) {
 
 /* Returns what u lends in a partition: what it owns there less what works for it there. */
 static inline int64_t lent_in(const World *world, int64_t c, int64_t u, int64_t partition) {
-    const BaySchedules *bays = &world->bays;
     if (!is_confined(world))
         return world->record.owned.at[u] - row_of(world->state.utility, c, u)[0];
     int64_t lent = 0;
-    for (int64_t bay = 0; bay < bays->reach.n[1]; bay++)
-        lent += bays->reach.at[partition * bays->reach.n[1] + bay] ? row(bays->unused, u)[bay] : 0;
+    for (int64_t bay = 0; bay < world->bays.reach.n[1]; bay++)
+        lent += has(world, partition, bay) ? row(world->bays.unused, u)[bay] : 0;
     return lent;
 }
 
-/* Finds the jobs that ask at t, of each organization as many as fit into what it lends, those first that have asked since an earlier look without a break,
- * then by release and place in the log; returns how many. */
+/* Finds the jobs that ask at t, of each organization as many as fit into what it lends, those first
+ * that have asked since an earlier look without a break, then by release and place in the log;
+ * returns how many. */
 int64_t find_asking(const World *world, int64_t c, int64_t t);
 
 #endif

@@ -1,6 +1,5 @@
 #include "in_bays.h"
 
-#include "arriving.h"
 #include "asking.h"
 #include "choice.h"
 #include "starting.h"
