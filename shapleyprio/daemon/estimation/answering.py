@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from time import process_time
 
 from shapleyprio.common.workers import be_worker
 from shapleyprio.daemon.estimation.messages import WorkAnswer, WorkResult
@@ -34,7 +36,9 @@ def answer_requests(
     worker = _Worker(lambda: open_on(Store.open(os.environ[STORE]).cluster(cluster)), kind)
     worker.memory_limit, worker.instead = int(memory_limit), instead
     for line in sys.stdin:
-        print(worker.answer(line).as_json(), flush=True)
+        began = process_time()
+        answer = worker.answer(line)
+        print(replace(answer, cpu_seconds=process_time() - began).as_json(), flush=True)
 
 
 class _Worker:

@@ -28,10 +28,12 @@ class WorkAnswer(WorkerMessage):
     Attributes:
         result: what was asked for is there if it is OK.
         why: one line for the admin if it is not.
+        cpu_seconds: that it took.
     """
 
     result: WorkResult
     why: str = ""
+    cpu_seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

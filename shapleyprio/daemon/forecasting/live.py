@@ -30,7 +30,7 @@ from shapleyprio.store import ClusterStore, ForecastRow, StoreError, Transaction
 WORKER = (*PYTHON, "-m", "shapleyprio.daemon.forecasting")
 
 REST = 9
-"""So many times as long as forecasts took the worker rests: it has a tenth of a core."""
+"""So many times the CPU time that forecasts took the worker rests: it has a tenth of a core."""
 
 LONGEST_SECONDS = 900
 """So long forecasts stay where nothing happens, and none are tried after a failure."""
@@ -276,6 +276,7 @@ class LiveForecasts:
     def _forecast(self, config: Config, request: ForecastRequest) -> None:
         began = self._clock()
         rows: Sequence[ForecastRow] = ()
+        cpu_seconds = 0.0
         waits: Mapping[str, int] = {}
         if request.waiting:
             with self._asking:
@@ -284,6 +285,7 @@ class LiveForecasts:
                 self._fail(answer)
                 return
             rows, waits, self._failure = answer.rows, answer.small_waits, None
+            cpu_seconds = answer.cpu_seconds
 
         def save(transaction: Transaction) -> None:
             transaction.forecasts.save(rows, to_judge(rows, transaction.forecasts.unjudged()))
@@ -292,7 +294,7 @@ class LiveForecasts:
             self._store.transact(save)
             self._has_rows = bool(rows)
         self._seconds = seconds = self._clock() - began
-        self._rests_until = self._clock() + REST * seconds
+        self._rests_until = self._clock() + REST * cpu_seconds
         with self._store.reading() as view:
             self._publisher.publish_scores(scores_of(view, request.t))
         self._publisher.publish_forecasts(request.t, seconds, waits)

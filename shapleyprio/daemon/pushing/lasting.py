@@ -10,8 +10,7 @@ import structlog
 
 from shapleyprio.common.wording import visible
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
-from shapleyprio.slurm.port import PendingJob, Slurm
-from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.slurm.port import PendingJob, PendingQueue, Slurm, StartedJob
 from shapleyprio.slurm.text.queue import first_tasks
 from shapleyprio.store import ClusterStore, ExceptionRow, Transaction
 
@@ -42,17 +41,24 @@ class LastingExceptions:
         self._store = store
         self._known: frozenset[tuple[int, int]] = frozenset()
 
-    def follow(self, source: Source, t: int, guaranteed: Guaranteed | None = None) -> Followed:
+    def follow(
+        self,
+        queue: PendingQueue,
+        started: Callable[[], Iterable[StartedJob]],
+        t: int,
+        guaranteed: Guaranteed | None = None,
+    ) -> Followed:
         """Ends the exceptions whose end has come, and begins those of guarantees.
 
         Args:
-            source: where the jobs are.
+            queue: the jobs that wait, as the guarantees were found among them.
+            started: reads later which jobs have started.
             t: second by the cluster's clock.
             guaranteed: which jobs guarantees put first; None if that is not known.
         """
         with self._store.reading() as view:
             rows = view.orders.exceptions()
-        over = self._ended(rows, source, t, guaranteed)
+        over = self._ended(rows, queue, started, t, guaranteed)
         lasting = [row for row in rows if row.job_id not in over]
         known = {row.job_id for row in lasting}
         new = [row for row in guaranteed.jobs if row.job_id not in known] if guaranteed else []
@@ -71,7 +77,8 @@ class LastingExceptions:
     def _ended(
         self,
         rows: Sequence[ExceptionRow],
-        source: Source,
+        queue: PendingQueue,
+        started: Callable[[], Iterable[StartedJob]],
         t: int,
         guaranteed: Guaranteed | None,
     ) -> dict[int, str]:
@@ -79,11 +86,11 @@ class LastingExceptions:
 
         Of what accounting has just told nobody is asked: a guarantee is kept by a task, too.
         """
-        started = guaranteed.started if guaranteed else ()
-        over = {row.job_id: STARTED for row in rows if row.by_guarantee and row.job_id in started}
+        known = guaranteed.started if guaranteed else ()
+        over = {row.job_id: STARTED for row in rows if row.by_guarantee and row.job_id in known}
         others = [row for row in rows if row.job_id not in over]
         if others:
-            over |= self._over(others, source, t)
+            over |= self._over(others, queue, started, t)
         if guaranteed is not None:
             asking = {row.job_id for row in guaranteed.jobs}
             for row in others:
@@ -91,9 +98,14 @@ class LastingExceptions:
                     over.setdefault(row.job_id, WITHDRAWN)
         return over
 
-    def _over(self, rows: Iterable[ExceptionRow], source: Source, t: int) -> dict[int, str]:
+    def _over(
+        self,
+        rows: Iterable[ExceptionRow],
+        queue: PendingQueue,
+        started: Callable[[], Iterable[StartedJob]],
+        t: int,
+    ) -> dict[int, str]:
         """Returns job id -> what ended its exception. An unreadable line may be of any job."""
-        queue = source.pending()
         waiting = {number for job in queue.jobs for number in (job.job_id, job.array_job_id)}
         over = {
             row.job_id: TIME_IS_UP
@@ -105,10 +117,10 @@ class LastingExceptions:
         gone = {row.job_id for row in rows} - waiting - over.keys()
         if not gone or queue.malformed:
             return over
-        started = {number for job in source.started() for number in (job.job_id, job.array_job_id)}
+        begun = {number for job in started() for number in (job.job_id, job.array_job_id)}
         with self._store.reading() as view:
             return over | {
-                job_id: STARTED if job_id in started or view.runs.has_runs_of(job_id) else LEFT
+                job_id: STARTED if job_id in begun or view.runs.has_runs_of(job_id) else LEFT
                 for job_id in gone
             }
 

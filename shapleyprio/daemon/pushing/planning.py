@@ -20,7 +20,7 @@ from shapleyprio.daemon.pushing.rollback import plan_rollback
 from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims, PriorityTarget
-from shapleyprio.slurm.port import Layout, PendingJob, Slurm
+from shapleyprio.slurm.port import Layout, PendingJob, PendingQueue, Slurm
 from shapleyprio.slurm.shared_reading import Source
 from shapleyprio.store import (
     ClusterStore,
@@ -41,6 +41,7 @@ class PlanInput:
     Attributes:
         pending: those that count.
         stranded: those that are in no pool any more.
+        queue: all of the cluster.
         claims: whose they are.
         layout: of the cluster, as Slurm has it.
         wanted: the points of the organizations.
@@ -50,6 +51,7 @@ class PlanInput:
 
     pending: Sequence[PendingJob]
     stranded: Sequence[PendingJob]
+    queue: PendingQueue
     claims: Claims
     layout: Layout
     wanted: Wanted
@@ -158,7 +160,9 @@ class Planner:
             SlurmError: Slurm is away or refuses.
             StoreError: so for the store.
         """
-        followed = self._exceptions.follow(source, waiting.stamp.at, waiting.guaranteed)
+        followed = self._exceptions.follow(
+            waiting.queue, source.started, waiting.stamp.at, waiting.guaranteed
+        )
         pause = self._read_pause()
         if pause is not None:
             plan = self._plan_pause(pause, waiting.stamp)

@@ -14,7 +14,7 @@ from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import Claims
-from shapleyprio.slurm.port import Layout, Node, PendingJob
+from shapleyprio.slurm.port import Layout, Node, PendingJob, PendingQueue
 from shapleyprio.store import Observations
 
 
@@ -73,7 +73,7 @@ class Observation:
         tres: name under which a node offers its processors.
         tenures: who holds which node, account and partition.
         t: second for which all this counts.
-        stranded: jobs that wait and are in no pool any more, of which nothing else counts.
+        queue: all jobs of the cluster that wait, as it was read.
         at_work: node -> organization -> processors that work for it; empty without guarantees.
     """
 
@@ -84,7 +84,7 @@ class Observation:
     tres: str
     tenures: Tenures
     t: int
-    stranded: Sequence[PendingJob] = ()
+    queue: PendingQueue = field(default_factory=PendingQueue)
     at_work: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property

@@ -124,7 +124,7 @@ class ClusterObserver:
                 tres=self._tres,
                 tenures=opened.tenures,
                 t=t,
-                stranded=self._segment.stranded(in_slurm),
+                queue=in_slurm,
                 at_work=opened.at_work(transaction.runs) if self._has_guarantees else {},
             )
             since = opened.watermark.opened

@@ -268,7 +268,7 @@ class Cycle:
             tres=self._config.fairness.tres,
             tenures=opened.tenures,
             t=opened.watermark.accounted_to,
-            stranded=self._segment.stranded(in_slurm),
+            queue=in_slurm,
         )
         reason = f"points of cycle {last[0].cycle}; the controller's clock is behind it"
         points = {row.organization: row.priority for row in last}
@@ -295,7 +295,8 @@ class Cycle:
         holders = observation.holders(*layout.accounts)
         waiting = PlanInput(
             pending=observation.pending,
-            stranded=observation.stranded,
+            stranded=self._segment.stranded(observation.queue),
+            queue=observation.queue,
             claims=claims_of(self._config.organizations, holders, observation.left_out),
             layout=layout,
             wanted=wanted,

@@ -74,9 +74,10 @@ class Foreseeing:
         """Ends what works beside the cycles."""
         self.cycle.end()
 
-    def run(self) -> CycleReport:
-        """One cycle, and what goes on beside it."""
+    def run(self, pause: float = 600) -> CycleReport:
+        """One cycle, and what goes on beside it; in ten minutes the worker has rested."""
         self._settle()
+        self.now += pause
         report = self.cycle.run()
         self._settle()
         return report

@@ -31,6 +31,8 @@ from tests.daemon.pushing.test_going_first import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from shapleyprio.slurm.port import PendingQueue
+
 HOUR = 3600
 
 
@@ -118,6 +120,29 @@ def test_it_is_kept_by_a_start_in_time_and_what_the_job_uses_counts(store: Store
         assert list(PARTS["exceptions.jsonl"].read(view, ExportSpan())) == []
     (sentence,) = sentences_on_guarantees(exceptions(service))
     assert sentence.startswith("1 job of biology goes before all others by fairness.guarantee")
+
+
+def test_a_job_that_starts_while_a_cycle_reads_has_asked_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = service_with(store, {"guarantee": "1h"})
+    job = submit(service, "biology", 3)
+    follow(service, 0)
+    assert follow(service, 2 * HOUR) == {("biology", "asked"): 1}
+    service.slurm.wait(HOUR - 10)
+    read = service.slurm.pending
+
+    def read_and_go_on() -> PendingQueue:
+        queue = read()
+        service.slurm.wait(20)  # the guest's job ends
+        return queue
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service.slurm, "pending", read_and_go_on)
+        found = [follow(service, 0)]
+    found += [follow(service, 10) for _ in range(2)]
+    assert service.slurm.started()[0].job_id == job
+    assert [one for one in found if one] == [{("biology", "kept"): 1}]
 
 
 def test_what_an_admin_puts_first_goes_before_it(store: Store) -> None:
