@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from shapleyprio.common.wording import duration, listed
 from shapleyprio.config.membership import Membership
@@ -15,14 +15,26 @@ from shapleyprio.slurm.port import Layout, Partition
 def check_guarantees(
     guarantees: Mapping[str, int], members: Membership, layout: Layout
 ) -> Iterator[Finding]:
-    """Finds partitions where jobs of others may hold an owner's nodes longer than its guarantee.
+    """Finds partitions where others may hold an owner's nodes for longer than its guarantee says.
 
     Args:
         guarantees: organization -> seconds.
         members: who has which accounts and nodes.
         layout: of the cluster, or of what a pool has of it.
     """
-    for partition in layout.partitions.values() if guarantees else ():
+    if not guarantees:
+        return
+    if overlapping := _overlapping(layout.partitions.values()):
+        yield Finding(
+            Severity.NOTICE,
+            "partitions",
+            f"{listed(overlapping)} have some nodes in common, not all: an owner's job that goes "
+            "first in one may take another owner's nodes, whose own job then waits for longer than "
+            "fairness.guarantee says",
+            "let partitions have all nodes in common or none (docs/semantics.md, What a guarantee "
+            "leaves)",
+        )
+    for partition in layout.partitions.values():
         owners = {members.nodes.get(node, NOBODY) for node in partition.nodes}
         short: defaultdict[int, list[str]] = defaultdict(list)
         for name, seconds in guarantees.items():
@@ -39,6 +51,16 @@ def check_guarantees(
                 f"set MaxTime={-(-seconds // 60)} for it in slurm.conf, let the owner preempt, or "
                 "reserve nodes (docs/operations.md, Guarantees)",
             )
+
+
+def _overlapping(partitions: Iterable[Partition]) -> list[str]:
+    """Returns the partitions that have nodes in common with others which have other nodes, too."""
+    nodes_of = {partition.name: frozenset(partition.nodes) for partition in partitions}
+    return [
+        name
+        for name, nodes in sorted(nodes_of.items())
+        if any(nodes != others and nodes & others for others in nodes_of.values())
+    ]
 
 
 def _others_may_stay(partition: Partition, owner: str, seconds: int, members: Membership) -> bool:

@@ -470,9 +470,20 @@ def test_where_others_may_stay_longer_than_an_owners_guarantee_says_is_a_warning
 
 def test_where_others_end_in_time_or_are_preempted_or_may_not_run_is_none() -> None:
     promised = config(fairness={"guarantee": "4h"})
-    assert found(promised, partitions(longest=4 * HOUR)) == {}
+    assert set(found(promised, partitions(longest=4 * HOUR))) == {"partitions"}
     finding = found(promised, partitions(preempts=True))["partition all"]
     assert finding.severity is Severity.NOTICE
     assert finding.message.endswith("unless Slurm preempts these jobs")
     assert found(config(), partitions()) == {}
-    assert set(found(promised)) == {"partition pa", "partition pb", "partition all"}
+    shown = {"partition pa", "partition pb", "partition all", "partitions"}
+    assert set(found(promised)) == shown
+
+
+def test_partitions_that_share_some_nodes_are_named() -> None:
+    promised = config(fairness={"guarantee": "4h"})
+    finding = found(promised, partitions(longest=4 * HOUR))["partitions"]
+    assert finding.severity is Severity.NOTICE
+    assert finding.message.startswith("all, pa, pb have some nodes in common, not all: ")
+    usual = Cluster().layout().partitions["all"]
+    same = {name: replace(usual, name=name, longest=HOUR) for name in ("all", "short")}
+    assert "partitions" not in found(promised, Cluster(layout_changes={"partitions": same}))
