@@ -33,7 +33,7 @@ from shapleyprio.daemon.serving import server
 from shapleyprio.fairness.scale import scale
 from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import Layout, PrioritySettings
+from shapleyprio.slurm.layout import Layout, PrioritySettings
 from shapleyprio.slurm.priority import others_can_add
 from shapleyprio.slurm.text import config as text_config
 

@@ -17,7 +17,8 @@ from shapleyprio.common.errors import OutputError
 from shapleyprio.common.output import whole_file
 from shapleyprio.config import Config, connect
 from shapleyprio.daemon.checking.draft import draft
-from shapleyprio.slurm.port import Layout, SlurmError
+from shapleyprio.slurm.layout import Layout
+from shapleyprio.slurm.port import SlurmError
 
 DAEMON = "shapleyprio"
 """The daemon's user and group, where its packages or systemd have made them."""

@@ -39,7 +39,7 @@ from shapleyprio.daemon.pushing.cut_off import journal_of
 from shapleyprio.daemon.pushing.lease import Lease
 from shapleyprio.daemon.steering.dry_run import private_copy
 from shapleyprio.fairness.tenure import Kind, Tenures
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 from shapleyprio.store import ClusterStore, Store
 
 Choice = Callable[[Config, Membership, Tenures], Holders]

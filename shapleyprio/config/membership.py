@@ -14,7 +14,7 @@ from shapleyprio.config.organization import Organization
 from shapleyprio.config.values import host_list
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.slurm.channels import Claims
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from shapleyprio.config.model import Config
 from shapleyprio.config.pool import Pool
 from shapleyprio.fairness.pool import cluster_behind, ledger_of
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.port import Layout, Malformed, Node, PendingJob, PendingQueue
+from shapleyprio.slurm.layout import Layout, Node
+from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

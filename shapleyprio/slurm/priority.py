@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 
 SHORTEST_CALC_PERIOD = 60
 """Seconds of the shortest PriorityCalcPeriod there is."""

@@ -12,7 +12,8 @@ from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.port import Controller, Layout, Malformed, Node, PendingQueue, StartedJob
+from shapleyprio.slurm.layout import Layout, Node
+from shapleyprio.slurm.port import Controller, Malformed, PendingQueue, StartedJob
 
 Answer = TypeVar("Answer")
 

@@ -11,7 +11,7 @@ from shapleyprio.config import Organization
 from shapleyprio.config.membership import Membership, Unknown, claims_of, membership
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.lab.simulated import DEFAULT_SETTINGS
-from shapleyprio.slurm.port import Layout, Node, Partition
+from shapleyprio.slurm.layout import Layout, Node, Partition
 
 
 def cluster(

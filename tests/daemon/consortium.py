@@ -10,16 +10,8 @@ from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
-from shapleyprio.slurm.port import (
-    Controller,
-    Layout,
-    Malformed,
-    Node,
-    PendingJob,
-    PendingQueue,
-    PrioritySettings,
-    unchecked,
-)
+from shapleyprio.slurm.layout import Layout, Node, PrioritySettings
+from shapleyprio.slurm.port import Controller, Malformed, PendingJob, PendingQueue, unchecked
 from shapleyprio.store import EstimateRow, ManagedValue, Push, Store, WaitingWork
 
 if TYPE_CHECKING:

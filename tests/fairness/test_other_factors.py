@@ -8,7 +8,7 @@ import pytest
 
 from shapleyprio.fairness.scale import scale
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import Layout, Partition, PrioritySettings
+from shapleyprio.slurm.layout import Layout, Partition, PrioritySettings
 from shapleyprio.slurm.priority import others_by_factor, others_can_add
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.slurm.adapters import connect
-from shapleyprio.slurm.port import Connection, PrioritySettings, Reservation, Slurm
+from shapleyprio.slurm.layout import PrioritySettings, Reservation
+from shapleyprio.slurm.port import Connection, Slurm
 
 CLUSTER = "contract"
 PARTITIONS = MappingProxyType({"pa": ("a1", "a2"), "pb": ("b1", "b2")})

@@ -20,13 +20,8 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.associations import UNSET_PRIORITY, Association
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import (
-    Connection,
-    PendingJob,
-    Reservation,
-    SlurmUnavailableError,
-    StartedJob,
-)
+from shapleyprio.slurm.layout import Reservation
+from shapleyprio.slurm.port import Connection, PendingJob, SlurmUnavailableError, StartedJob
 from shapleyprio.slurm.reasons import lack_of
 from shapleyprio.slurm.releases import Release, untested
 from tests.slurm.harness import (

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord, RunKey
 from shapleyprio.slurm.associations import Association
-from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue, Reservation
+from shapleyprio.slurm.layout import Reservation
+from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
 from shapleyprio.slurm.priority import is_raw
 from shapleyprio.slurm.releases import TESTED_RELEASES, Release, untested
 from shapleyprio.slurm.text import config as text_config

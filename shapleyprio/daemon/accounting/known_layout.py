@@ -11,7 +11,7 @@ from shapleyprio.config.membership import Unknown, configured_membership
 from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.accounting.moves import called
 from shapleyprio.daemon.accounting.ownership import Holders, holders_in
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 from shapleyprio.slurm.shared_reading import Source
 
 LAYOUT_SECONDS = 600

@@ -32,7 +32,8 @@ from shapleyprio.daemon.estimation.packages import REMEDY, missing_packages
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import AdapterInUse, Controller, Layout, PendingQueue, Slurm, SlurmError
+from shapleyprio.slurm.layout import Layout
+from shapleyprio.slurm.port import AdapterInUse, Controller, PendingQueue, Slurm, SlurmError
 from shapleyprio.slurm.releases import untested
 
 CLOCK_SKEW_SECONDS = 5
@@ -243,7 +244,7 @@ def _queue(config: Config, claims: Claims, queue: PendingQueue) -> Iterator[Find
 
 
 def _unknown_accounts(layout: Layout, queue: PendingQueue) -> Iterator[Finding]:
-    if found := layout.of_unknown_accounts(queue.jobs):
+    if found := layout.of_unknown_accounts(job.account for job in queue.jobs):
         yield Finding(
             Severity.WARNING,
             f"accounts {names_shown(found)}",

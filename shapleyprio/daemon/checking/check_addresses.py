@@ -12,7 +12,7 @@ from shapleyprio.common.databases import database_url
 from shapleyprio.common.shipped import find
 from shapleyprio.config import Config
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 
 UNIT = "systemd/shapleyprio.service"
 

@@ -13,7 +13,7 @@ from shapleyprio.config.membership import (
 )
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 
 
 def check_claims(members: Membership, layout: Layout) -> Iterator[Finding]:

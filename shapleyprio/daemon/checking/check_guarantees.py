@@ -9,7 +9,7 @@ from shapleyprio.common.wording import duration, listed
 from shapleyprio.config.membership import Membership
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import Layout, Partition
+from shapleyprio.slurm.layout import Layout, Partition
 
 
 def check_guarantees(

@@ -13,7 +13,7 @@ from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.answering.pool_status import horizons_in_words, other_horizons
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 from shapleyprio.store import Store, StoreError
 
 

@@ -8,7 +8,7 @@ from shapleyprio.config import Config
 from shapleyprio.fairness.scale import scale
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 from shapleyprio.slurm.priority import SHORTEST_CALC_PERIOD, others_by_factor
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.layout import Layout, SubmissionSettings
 from shapleyprio.slurm.points_table import TableError, read_table
-from shapleyprio.slurm.port import Layout, PendingJob, SubmissionSettings
+from shapleyprio.slurm.port import PendingJob
 
 SUBJECT = "push.table"
 PLUGIN = "lua"

@@ -18,7 +18,7 @@ from shapleyprio.config.reference import (
     sections,
 )
 from shapleyprio.config.toml import literal
-from shapleyprio.slurm.port import Layout, Partition
+from shapleyprio.slurm.layout import Layout, Partition
 
 WIDTH = 88
 

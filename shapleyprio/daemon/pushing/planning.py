@@ -20,7 +20,8 @@ from shapleyprio.daemon.pushing.rollback import plan_rollback
 from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims, PriorityTarget
-from shapleyprio.slurm.port import Layout, PendingJob, PendingQueue, Slurm
+from shapleyprio.slurm.layout import Layout
+from shapleyprio.slurm.port import PendingJob, PendingQueue, Slurm
 from shapleyprio.slurm.shared_reading import Source
 from shapleyprio.store import (
     ClusterStore,

@@ -16,7 +16,8 @@ from shapleyprio.daemon.ranking.demand import Counted
 from shapleyprio.daemon.ranking.observing import Observed
 from shapleyprio.daemon.ranking.ranking import Ranked
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.slurm.port import PendingJob, Reservation, Slurm, SlurmError, in_slurms_order
+from shapleyprio.slurm.layout import Reservation
+from shapleyprio.slurm.port import PendingJob, Slurm, SlurmError, in_slurms_order
 from shapleyprio.slurm.reasons import lack_of
 
 SOON_SECONDS = DAY

@@ -20,7 +20,8 @@ from operator import attrgetter, mul
 from typing import NamedTuple
 
 from shapleyprio.fairness.runs import Run
-from shapleyprio.slurm.port import ITS_TURN, Node, Partition, PendingJob
+from shapleyprio.slurm.layout import Node, Partition
+from shapleyprio.slurm.port import ITS_TURN, PendingJob
 from shapleyprio.store import KeptBack
 
 

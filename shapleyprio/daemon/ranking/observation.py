@@ -14,7 +14,8 @@ from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import Claims
-from shapleyprio.slurm.port import Layout, Node, PendingJob, PendingQueue
+from shapleyprio.slurm.layout import Layout, Node
+from shapleyprio.slurm.port import PendingJob, PendingQueue
 from shapleyprio.store import Observations
 
 

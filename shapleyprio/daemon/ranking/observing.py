@@ -19,7 +19,8 @@ from shapleyprio.daemon.ranking.observation import Observation, note_capacities,
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.slurm.channels import Channel
-from shapleyprio.slurm.port import Layout, PendingJob
+from shapleyprio.slurm.layout import Layout
+from shapleyprio.slurm.port import PendingJob
 from shapleyprio.slurm.shared_reading import Source
 from shapleyprio.store import ClusterStore, PendingJobs, Transaction, Wait
 
@@ -112,7 +113,7 @@ class ClusterObserver:
         self._known.note_nodes(in_cluster.keys())  # the next cycle finds out whose new ones are
         layout = self._known.layout
         nodes = self._segment.nodes(in_cluster, layout)
-        of_unknown_accounts = self._count_unknown_accounts(queue.jobs)
+        of_unknown_accounts = self._count_unknown_accounts([job.account for job in queue.jobs])
 
         def note(transaction: Transaction) -> tuple[Observation, Demand]:
             transaction.observed.quarantine(queue.malformed, t, more=queue.more_malformed)
@@ -166,12 +167,12 @@ class ClusterObserver:
 
         return own_priority
 
-    def _count_unknown_accounts(self, pending: Sequence[PendingJob]) -> int:
-        """Counts jobs of accounts of no organization, for accounting does not know them.
+    def _count_unknown_accounts(self, accounts: Sequence[str]) -> int:
+        """Counts jobs whose accounts are no organization's, for accounting does not know them.
 
         One that has just been added is known in the next cycle.
         """
-        found = self._known.layout.of_unknown_accounts(pending)
+        found = self._known.layout.of_unknown_accounts(accounts)
         jobs = sum(found.values())
         if found.keys() - self._unknown_accounts:
             self._known.forget()

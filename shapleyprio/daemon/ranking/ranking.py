@@ -18,7 +18,7 @@ from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.situation import Contributions
 from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.slurm.channels import Channel
-from shapleyprio.slurm.port import Layout
+from shapleyprio.slurm.layout import Layout
 from shapleyprio.slurm.priority import others_can_add
 from shapleyprio.store import ClusterStore, StandingRow
 

@@ -20,7 +20,7 @@ from shapleyprio.lab.demo.consortium import CLUSTER, CPUS_PER_NODE, MEMBERS, POL
 from shapleyprio.lab.demo.waits import DemoJob
 from shapleyprio.lab.demo.workload import Submission
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
-from shapleyprio.slurm.port import PrioritySettings
+from shapleyprio.slurm.layout import PrioritySettings
 from shapleyprio.store import ClusterStore
 
 SETTINGS = PrioritySettings(

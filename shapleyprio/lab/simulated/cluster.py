@@ -14,15 +14,12 @@ from shapleyprio.lab.simulated.scheduling import Machines, Priorities
 from shapleyprio.lab.simulated.spec import SimulatedSpec
 from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
 from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.layout import Layout, Node, Partition, Reservation
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Controller,
-    Layout,
     Malformed,
-    Node,
-    Partition,
     PendingQueue,
-    Reservation,
     SlurmRefusedError,
     SlurmUnavailableError,
     StartedJob,

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from shapleyprio.lab.simulated.associations import Associations
 from shapleyprio.lab.simulated.jobs import HELD, WAITS, Job, Rank
-from shapleyprio.slurm.port import PrioritySettings
+from shapleyprio.slurm.layout import PrioritySettings
 
 
 class Machines:

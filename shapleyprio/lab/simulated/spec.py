@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shapleyprio.common.wording import DAY
-from shapleyprio.slurm.port import PrioritySettings
+from shapleyprio.slurm.layout import PrioritySettings
 from shapleyprio.slurm.releases import TESTED_RELEASES
 
 DEFAULT_SETTINGS = PrioritySettings(

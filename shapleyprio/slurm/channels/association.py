@@ -9,7 +9,8 @@ from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.associations import UNSET_PRIORITY, AccountPriority, Association
 from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import Layout, PendingJob, Slurm
+from shapleyprio.slurm.layout import Layout
+from shapleyprio.slurm.port import PendingJob, Slurm
 from shapleyprio.slurm.priority import is_raw
 from shapleyprio.slurm.releases import Release
 

@@ -16,7 +16,8 @@ from shapleyprio.common.records import record
 from shapleyprio.fairness.scale import Scale
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.findings import Finding
-from shapleyprio.slurm.port import Layout, PendingJob, PrioritySettings, Slurm
+from shapleyprio.slurm.layout import Layout, PrioritySettings
+from shapleyprio.slurm.port import PendingJob, Slurm
 
 
 @record

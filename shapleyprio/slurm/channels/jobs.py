@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from shapleyprio.slurm.channels.base import Channel, Claims, JobField, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import Layout, PendingJob, PrioritySettings, Slurm
+from shapleyprio.slurm.layout import Layout, PrioritySettings
+from shapleyprio.slurm.port import PendingJob, Slurm
 
 LARGEST_SUMMAND = 2**31 - 3
 

@@ -21,16 +21,14 @@ from shapleyprio.slurm.command_line.details import CommandLineDetails
 from shapleyprio.slurm.command_line.known_lines import KnownRecords
 from shapleyprio.slurm.command_line.values import CommandLineValues
 from shapleyprio.slurm.command_line.writes import CommandLineWrites
+from shapleyprio.slurm.layout import Layout, Node, Reservation
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Connection,
     Controller,
-    Layout,
     Malformed,
-    Node,
     PendingJob,
     PendingQueue,
-    Reservation,
     StartedJob,
     unchecked,
 )

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from shapleyprio.slurm.port import (
-    Controller,
-    Malformed,
+from shapleyprio.slurm.layout import (
     Node,
     Partition,
     PrioritySettings,
     Reservation,
     SubmissionSettings,
 )
+from shapleyprio.slurm.port import Controller, Malformed
 from shapleyprio.slurm.text.values import UnreadableError, amount, duration, hosts, tres, whole
 
 NULLS = frozenset({"", "(null)", "N/A", "none", "site_factor/none"})

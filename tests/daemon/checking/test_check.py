@@ -17,14 +17,8 @@ from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.estimation import packages
 from shapleyprio.lab.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.port import (
-    AdapterInUse,
-    Controller,
-    Layout,
-    Malformed,
-    PrioritySettings,
-    SlurmRefusedError,
-)
+from shapleyprio.slurm.layout import Layout, PrioritySettings
+from shapleyprio.slurm.port import AdapterInUse, Controller, Malformed, SlurmRefusedError
 
 QUIET = replace(DEFAULT_SETTINGS, weights={"Age": 0, "QOS": 0})
 NOW = 1_800_000_000

@@ -15,8 +15,8 @@ from shapleyprio.daemon.checking.check_table import check_table
 from shapleyprio.lab.simulated import SimulatedSlurm
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.layout import Layout, SubmissionSettings
 from shapleyprio.slurm.points_table import PointsTable, write_table
-from shapleyprio.slurm.port import Layout, SubmissionSettings
 from tests.daemon.consortium import FIRST, LAST, Cluster
 
 HERE = socket.gethostname()

@@ -16,7 +16,7 @@ from shapleyprio.config.reference import sections
 from shapleyprio.daemon.checking.draft import draft
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
-from shapleyprio.slurm.port import Layout, Partition
+from shapleyprio.slurm.layout import Layout, Partition
 from tests.config.test_membership import cluster
 
 

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import (
-    Controller,
-    Layout,
-    Malformed,
-    Node,
-    PendingQueue,
-    Reservation,
-    StartedJob,
-    unchecked,
-)
+from shapleyprio.slurm.layout import Layout, Node, Reservation
+from shapleyprio.slurm.port import Controller, Malformed, PendingQueue, StartedJob, unchecked
 from shapleyprio.slurm.running import Moment
 from tests.daemon.consortium import NOW, QUIET
 

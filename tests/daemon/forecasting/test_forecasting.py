@@ -21,7 +21,8 @@ from shapleyprio.daemon.forecasting.messages import (
 )
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.fairness.trajectory import Trajectory
-from shapleyprio.slurm.port import PendingQueue, Reservation
+from shapleyprio.slurm.layout import Reservation
+from shapleyprio.slurm.port import PendingQueue
 from shapleyprio.store import ForecastRow, ToldForecast
 from tests.daemon.consortium import NAME, config
 from tests.daemon.drift.conftest import run

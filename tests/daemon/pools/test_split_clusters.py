@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from shapleyprio.config import Config
     from shapleyprio.daemon.steering.report import CycleReport
     from shapleyprio.fairness.runs import JobRecord
-    from shapleyprio.slurm.port import Layout, Node, PendingQueue
+    from shapleyprio.slurm.layout import Layout, Node
+    from shapleyprio.slurm.port import PendingQueue
 
 CPU_NODES = {"a1": 4, "b1": 4}
 GPU_NODES = {"g1": 16, "g2": 16}

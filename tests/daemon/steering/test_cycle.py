@@ -21,7 +21,8 @@ from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.steering.outcomes import UnenforcedAccountsError
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.port import Controller, Malformed, Node, Partition, SlurmUnavailableError
+from shapleyprio.slurm.layout import Node, Partition
+from shapleyprio.slurm.port import Controller, Malformed, SlurmUnavailableError
 from shapleyprio.store import CycleRow, PushState, Store, StoreBusyError, StoreFullError
 from tests.daemon.consortium import (
     BIOLOGY,

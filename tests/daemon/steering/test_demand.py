@@ -12,7 +12,7 @@ import pytest
 from shapleyprio.daemon.ranking.demand import Counted, Demand, Rooms, Scene
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import Node, Partition
+from shapleyprio.slurm.layout import Node, Partition
 from shapleyprio.store import KeptBack
 from tests.daemon.consortium import NAME, NOW, Cluster, config
 from tests.daemon.estimation.listening import Listening
