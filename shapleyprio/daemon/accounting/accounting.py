@@ -8,7 +8,7 @@ with the watermark. Reading a record twice, late, corrected or out of order chan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shapleyprio.common.wording import clock_time
@@ -18,6 +18,7 @@ from shapleyprio.daemon.accounting.cluster_clock import (
     AccountingError,
     after_look,
 )
+from shapleyprio.daemon.accounting.counting import SplitRuns
 from shapleyprio.daemon.accounting.open_tenures import (
     CorrectedTenures,
     CorrectionError,
@@ -28,13 +29,9 @@ from shapleyprio.daemon.accounting.tally import Tally
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey, run_of
-from shapleyprio.fairness.split import split
 from shapleyprio.fairness.tenure import Kind, Move, Tenures
 from shapleyprio.slurm.port import Controller, Malformed
-from shapleyprio.store import AllocatedRun, KeptBack, Runs, Transaction, Watermark, batches
-
-KNOWN_AFTER_END_SECONDS = 300
-"""MinJobAge as Slurm ships it: for so long the controller knows jobs that have ended."""
+from shapleyprio.store import AllocatedRun, KeptBack, Transaction, Watermark, batches
 
 CHUNK = 5000
 
@@ -58,6 +55,9 @@ class OpenLedger:
         is_new: whether the store did not hold a ledger yet.
         stay: of the cluster in a pool; None if it is in none.
         started: runs that were not known before.
+        runs: that accounting may have news of.
+        uncounted: returns runs that were mentioned in this transaction, for which it matters how
+            many processors they hold on each node; see `SplitRuns.note_uncounted`.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class OpenLedger:
         if remembered is None or not remembered.holds(seal, horizon):
             remembered = Remembered.read(transaction, seal, horizon)
         self._remembered = remembered
-        self._runs, self._records = remembered.runs, remembered.records
+        self.runs, self._records = remembered.runs, remembered.records
         self._holders = OpenTenures(transaction, remembered, ask_holders)
         self.tenures: Tenures = self._holders.tenures
         self.ledger: StayLedger = remembered.ledger
@@ -102,8 +102,8 @@ class OpenLedger:
         self.started: list[Run] = []
         self._last_event = self.watermark.accounted_to
         self._mentioned: set[RunKey] = set() if mentioned is None else mentioned
-        self._uncounted: dict[RunKey, Run] = {}
-        self._of_several: dict[tuple[str, ...], bool] = {}
+        self._split = SplitRuns(sizes, self._holders)
+        self.uncounted = self._split.uncounted
 
     @property
     def tally(self) -> Tally:
@@ -221,7 +221,7 @@ class OpenLedger:
             runs: of records before it, of which one of the same run does not count.
         """
         _, key, placed = accounted
-        if self._runs.get(key) is not placed:
+        if self.runs.get(key) is not placed:
             return False
         self._mentioned.add(key)
         runs.pop(key, None)
@@ -240,40 +240,27 @@ class OpenLedger:
         if self._counts["quarantined"] == quarantined_before:
             self._withdraw([key for key in asked if key not in self._mentioned])
 
-    def uncounted(self) -> list[Run]:
-        """Returns runs for which it matters how many processors they hold on each node.
-
-        They were mentioned in this transaction, run on nodes of several owners which they do not
-        fill, and only their sum is known; those that ended before the others.
-        """
-        return sorted(self._uncounted.values(), key=lambda run: (run.end is None, run.key))
-
     def count(self, held: Mapping[RunKey, Mapping[str, int]]) -> None:
         """Splits runs as Slurm says.
 
         Args:
-            held: uncounted run -> node -> processors. Where they are not as many as accounting
-                has, its number is split in proportion to these; where they are on other nodes,
-                nothing changes.
+            held: uncounted run -> node -> processors, as `SplitRuns.counted` has it.
         """
         changed = []
-        known = self._runs.known(self._transaction.runs, held.keys())
+        known = self.runs.known(self._transaction.runs, held.keys())
         for key, (run, old) in known.items():
-            if run.processors.keys() != held[key].keys():
+            counted = self._split.counted(run, held[key])
+            if counted is None:
                 continue
-            total = sum(run.processors.values())
-            processors = split(total, tuple(run.processors), held[key])
-            counted = replace(run, processors=processors, counted=True)
             allocations = self.tenures.allocations(counted)
             self.ledger.subtract(old)
             self.ledger.add(allocations)
             changed.append((counted, allocations))
-            self._uncounted.pop(key, None)
-        self._runs.put(self._transaction.runs, changed, known)
+        self.runs.put(self._transaction.runs, changed, known)
 
     def unmentioned(self) -> list[RunKey]:
         """Returns the unfinished runs that no record of the answer has mentioned so far."""
-        return sorted(self._runs.unfinished(self._transaction.runs) - self._mentioned)
+        return sorted(self.runs.unfinished(self._transaction.runs) - self._mentioned)
 
     def begin_answer(self) -> None:
         """Begins with the answer to another question."""
@@ -281,32 +268,7 @@ class OpenLedger:
 
     def end_answer(self) -> None:
         """Forgets what no record of the whole answer was about."""
-        self._runs.keep(self._mentioned)
-
-    def running_tasks(self, runs: Runs, arrays: Collection[int]) -> Mapping[int, int]:
-        """Returns how many tasks of each of some arrays have not ended.
-
-        Args:
-            runs: of a transaction of now, to read them where they are not in memory.
-            arrays: their ids.
-        """
-        return self._runs.running_tasks(runs, arrays)
-
-    def running_by_organization(self, runs: Runs) -> Mapping[str, int]:
-        """Returns organization -> how many of its runs hold processors now.
-
-        Args:
-            runs: of a transaction of now, to read them where they are not in memory.
-        """
-        return self._runs.running(runs)
-
-    def at_work(self, runs: Runs) -> Mapping[str, Mapping[str, int]]:
-        """Returns node -> organization -> processors that work for it now.
-
-        Args:
-            runs: of a transaction of now, to read them where they are not in memory.
-        """
-        return self._runs.at_work(runs)
+        self.runs.keep(self._mentioned)
 
     def remember(self) -> Remembered:
         """Returns the ledger for later transactions, once this one is committed."""
@@ -368,13 +330,13 @@ class OpenLedger:
         ahead = [run for run in runs if _last_event(run) > now]
         self._withdraw([run.key for run in ahead if run.begin > now])
         begun = [run for run in ahead if run.begin <= now]
-        known = self._runs.known(self._transaction.runs, [run.key for run in begun])
+        known = self.runs.known(self._transaction.runs, [run.key for run in begun])
         running = [replace(run, end=None, paused_at=None, state="RUNNING") for run in begun]
         placed = [(run, self.tenures.allocations(run)) for run in running]
         for run, allocations in placed:
             self.ledger.subtract(known[run.key][1])
             self.ledger.add(allocations)
-        self._runs.put(self._transaction.runs, placed, known)
+        self.runs.put(self._transaction.runs, placed, known)
         self._last_event = now
         observed_until = min(self.watermark.observed_until, now)
         self.watermark = replace(self.watermark, accounted_to=now, observed_until=observed_until)
@@ -413,21 +375,19 @@ class OpenLedger:
         for _, run in records.values():  # first, for news of holders may place known runs again
             self._holders.hear_of(run, now)
         self._mentioned.update(records)  # in place: others go on with this set
-        known = self._runs.known(self._transaction.runs, records.keys())
+        known = self.runs.known(self._transaction.runs, records.keys())
         kept_back = {} if records.keys() <= known.keys() else self._transaction.observed.kept_back()
         changed: list[AllocatedRun] = []
         final: list[tuple[JobRecord, AllocatedRun]] = []
         for key, (record, whole) in records.items():
             old = known.get(key)
-            run = self._clipped(self._split_for_good(whole, old and old[0]))
+            run = self._clipped(self._split.as_before(whole, old and old[0]))
             run = _released(run, old and old[0], kept_back)
             if old is None and run.end is not None and self._may_be_pruned(run, run.end):
                 self._counts["late"] += run.end > self.watermark.opened
                 continue
             placed = run, self.tenures.allocations(run)
-            is_open = self._may_be_counted(run, now)
-            if is_open:
-                self._uncounted[key] = run
+            is_open = self._split.note_uncounted(run, now)
             if old == placed:
                 placed = old
             else:
@@ -441,34 +401,9 @@ class OpenLedger:
             if not is_open:
                 final.append((record, placed))
         self._counts["kept"] += len(changed)
-        self._runs.put(self._transaction.runs, changed, known)
+        self.runs.put(self._transaction.runs, changed, known)
         for record, placed in final:
             self._records.add(record, placed[0].key, placed)
-
-    def _split_for_good(self, run: Run, old: Run | None) -> Run:
-        """Returns the run split as it was stored, whatever sizes its nodes have by now."""
-        if len(run.processors) == 1:
-            return run
-        nodes, total = run.processors.keys(), sum(run.processors.values())
-        if old and old.processors.keys() == nodes and sum(old.processors.values()) == total:
-            return replace(run, processors=old.processors, counted=old.counted)
-        if self._holders.asked:  # nodes that were new a moment ago have sizes now
-            return replace(run, processors=split(total, tuple(nodes), self._sizes()))
-        return run
-
-    def _may_be_counted(self, run: Run, now: int) -> bool:
-        if len(run.processors) == 1 or run.counted:
-            return False
-        if run.end is not None and run.end < now - KNOWN_AFTER_END_SECONDS:
-            return False
-        sizes = self._sizes()
-        if all(sizes.get(node) == held for node, held in run.processors.items()):
-            return False
-        nodes = tuple(run.processors)
-        if nodes not in self._of_several:
-            owners = {self.tenures.holder("node", node, now) for node in nodes}
-            self._of_several[nodes] = len(owners) > 1
-        return self._of_several[nodes]
 
     def _may_be_pruned(self, run: Run, end: int) -> bool:
         """Returns whether a finished run that is not stored may have counted before.
@@ -502,9 +437,9 @@ class OpenLedger:
         ledger.changed.clear()
 
     def _withdraw(self, keys: list[RunKey]) -> None:
-        for _, allocations in self._runs.known(self._transaction.runs, keys).values():
+        for _, allocations in self.runs.known(self._transaction.runs, keys).values():
             self.ledger.subtract(allocations)
-        self._runs.remove(self._transaction.runs, keys)
+        self.runs.remove(self._transaction.runs, keys)
         self._counts["withdrawn"] += len(keys)
 
     def _fold(self, to: int) -> None:

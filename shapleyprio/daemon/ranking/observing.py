@@ -119,14 +119,14 @@ class ClusterObserver:
             transaction.observed.quarantine(queue.malformed, t, more=queue.more_malformed)
             observation = Observation(
                 pending=queue.jobs,
-                running=opened.running_by_organization(transaction.runs),
+                running=opened.runs.running(transaction.runs),
                 nodes=nodes.values(),
                 partitions_of=layout.partitions_of_nodes(),
                 tres=self._tres,
                 tenures=opened.tenures,
                 t=t,
                 queue=in_slurm,
-                at_work=opened.at_work(transaction.runs) if self._has_guarantees else {},
+                at_work=opened.runs.at_work(transaction.runs) if self._has_guarantees else {},
             )
             since = opened.watermark.opened
             note_capacities(transaction.observed, observation, self._names, since)
@@ -138,7 +138,7 @@ class ClusterObserver:
                 organization_of=cache(observation.organization_of_jobs_in),
                 own_priority=self._own_priority(transaction),
                 started=started,
-                running_tasks=lambda arrays: opened.running_tasks(transaction.runs, arrays),
+                running_tasks=lambda arrays: opened.runs.running_tasks(transaction.runs, arrays),
             )
             demand = self._demand.after(queue.jobs, transaction.observed.kept_back(), scene)
             transaction.observed.save_kept_back(demand.news)

@@ -35,17 +35,19 @@ from shapleyprio.slurm.port import (
 from shapleyprio.slurm.text import config as text_config
 from shapleyprio.slurm.text.accounting import FIELDS, STEP_FIELDS, accounting_line, last_ends
 from shapleyprio.slurm.text.federation import FIRST_FEDERATED, SIBLING_FIELDS, counted_elsewhere
+from shapleyprio.slurm.text.listed import (
+    DEPENDENT_FIELDS,
+    STARTED_FIELDS,
+    dependent_line,
+    started_line,
+)
 from shapleyprio.slurm.text.queue import FACTORS_FORMAT, factors_in
 from shapleyprio.slurm.text.squeue import (
     ARRAY_FIELDS,
-    DEPENDENT_FIELDS,
-    STARTED_FIELDS,
     KnownRecord,
     ListedAgainError,
     WaitingRecords,
-    dependent_line,
     format_of,
-    started_line,
     task_format,
 )
 from shapleyprio.slurm.text.values import new_delimiter

@@ -10,7 +10,6 @@ array's own line, ``33_[1-40:3%2]``, has both, the latter as long as the array i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -20,7 +19,7 @@ from sys import intern
 from types import MappingProxyType
 
 from shapleyprio.slurm.forgetting import FORGOTTEN_FROM
-from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue, StartedJob
+from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
 from shapleyprio.slurm.text.queue import (
     LARGEST_FACTOR,
     Factors,
@@ -60,14 +59,6 @@ know stands after the last of them and after each of the latter: no text breaks 
 
 ARRAY_FIELDS = ("ArrayJobID", "JobArrayID")
 """Fields that squeue prints without it: the array's number and the name of all its tasks."""
-
-STARTED_FIELDS = ("JobID", "ArrayJobID", "JobArrayID", "SubmitTime", "Account")
-"""Fields that squeue prints of jobs that have started: the account can be any text of a user."""
-
-DEPENDENT_FIELDS = ("JobID", "Dependency")
-"""Fields that squeue prints of jobs that depend on others."""
-
-_UNFULFILLED = re.compile(r"after(?:ok|any):([0-9]+)\(unfulfilled\)", re.ASCII)
 
 NOT_SHOWN = Factors(None, None)
 """Factors of a job of which sprio shows none."""
@@ -227,42 +218,6 @@ class WaitingRecords:
         malformed += self._torn
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)
-
-
-def started_line(line: str, delimiter: str) -> StartedJob | None:
-    """Reads one line of ``squeue -h`` in the format of `STARTED_FIELDS`; None if it cannot be."""
-    if line.count(delimiter) != len(STARTED_FIELDS) or not line.endswith(delimiter):
-        return None
-    number, array, label, submit, account, _ = line.split(delimiter)
-    try:
-        return StartedJob(
-            job_id=whole("job id", number, 1, LARGEST_ID),
-            array_job_id=whole("array's id", array, 1, LARGEST_ID),
-            label=target_of(label),
-            account=account,
-            submit=known_moment("submit time", submit),
-        )
-    except UnreadableError:
-        return None
-
-
-def dependent_line(line: str, delimiter: str) -> tuple[int, tuple[int, ...]] | None:
-    """Reads one line of ``squeue -h`` in the format of `DEPENDENT_FIELDS`.
-
-    Returns:
-        the job, and others all of which have to end; None if the line cannot be read, or if the job
-        waits for anything else of others.
-
-    >>> dependent_line("9!afterok:7(unfulfilled),afterany:8(unfulfilled)!", "!")
-    (9, (7, 8))
-    >>> dependent_line("9!afterok:7(unfulfilled)?afterok:8(unfulfilled)!", "!")
-    """
-    number, *rest = line.split(delimiter)
-    found = [_UNFULFILLED.fullmatch(one) for one in rest[0].split(",")] if rest else []
-    if rest[1:] != [""] or not (number.isascii() and number.isdecimal()):
-        return None
-    others = tuple(int(match[1]) for match in found if match is not None)
-    return (int(number), others) if others and len(others) == len(found) else None
 
 
 class ListedAgainError(Exception):
