@@ -412,7 +412,7 @@ def test_an_end_before_the_start_is_malformed_where_it_shows_the_duration() -> N
 def test_a_separator_in_a_name_amid_the_line_is_malformed_and_how_to_avoid_it_is_shown() -> None:
     log = read({}, {"Account": "a|b"})
     (bad,) = log.malformed
-    assert bad.reason.startswith("16 fields instead of 15; ask sacct for JobName as the last")
+    assert bad.reason.startswith("16 fields instead of 15; ask sacct for JobName or Constra")
 
 
 def test_a_wrong_list_of_fields_says_so() -> None:

@@ -112,9 +112,9 @@ def command(**options: Any) -> None:
 
     The answer shows waits by organization, partition and size, utilization and fairness of each
     arm beside what really happened, which says how far `today` can be trusted; and all settings
-    that were not taken over. Memory and GPUs count if LOG has ReqTRES; features, reservations and
-    users' own nice do not. Fair share begins with the usage of the jobs in LOG that ran before.
-    Nothing touches your cluster.
+    that were not taken over. Memory and GPUs count if LOG has ReqTRES, features of nodes if it has
+    Constraints; reservations and users' own nice do not. Fair share begins with the usage of the
+    jobs in LOG that ran before. Nothing touches your cluster.
     """  # noqa: D301 - click looks for the character \b
     parameters = RehearseParameters(report=report_parameters(options), **options)
     refuse(

@@ -240,6 +240,7 @@ def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[Sit
     accounts, qos_of = (_column_of_names(log, label, jobs) for label in ("account", "qos"))
     users, partitions = (_column(log, label, jobs) for label in ("user", "partition"))
     asked = [_request(log, text) for text in _column(log, "request", jobs)]
+    features = _column(log, "features", jobs)
     there = {name for name, partition in site.conf.partitions.items() if partition.nodes}
     other = sum(partition not in there for partition in partitions)
     return [
@@ -251,9 +252,10 @@ def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[Sit
             memory=request.get("mem", 0),
             nodes=request.get("node", 0),
             gpus=_gpus(request),
+            features=wanted,
         )
-        for account, user, partition, qos, request in zip(
-            accounts, users, partitions, qos_of, asked, strict=True
+        for account, user, partition, qos, request, wanted in zip(
+            accounts, users, partitions, qos_of, asked, features, strict=True
         )
     ], other
 

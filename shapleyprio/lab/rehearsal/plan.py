@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,8 @@ from shapleyprio.slurm.associations import ROOT
 CLUSTER = "rehearsal"
 NO_MEMORY = "does not count, since the log has no column ReqTRES"
 NO_GPUS = "do not count, since no job of the log asks for any in a column ReqTRES"
+NO_FEATURES = "do not count, since no job of the log names any in a column Constraints"
+_BETWEEN_FEATURES = re.compile(r"(?:\*[0-9]+|[&|,()\[\]])+")
 NORMAL_QOS = "normal"
 """It is there in every new cluster."""
 
@@ -45,6 +48,7 @@ class SiteJob(NamedTuple):
         memory: MiB that it asked for; 0 where not known.
         nodes: on which it wanted to run at least; 0 where not known.
         gpus: such as ``a100:2``; empty without any.
+        features: of the nodes that it wanted, such as ``ib&(rome|milan)``; empty if any would do.
     """
 
     account: str
@@ -54,6 +58,7 @@ class SiteJob(NamedTuple):
     memory: int = 0
     nodes: int = 0
     gpus: str = ""
+    features: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,15 @@ class SitePlan:
         wanted = any(job.gpus for job in self.jobs)
         return self.site.conf.accounted | {GPU} if wanted else frozenset()
 
+    @cached_property
+    def _features(self) -> frozenset[str]:
+        """Those that nodes have."""
+        return frozenset().union(*(node.features for node in self.site.conf.nodes.values()))
+
+    def _knows_features(self, of: SiteJob) -> bool:
+        """Returns whether a job names no other features than nodes have."""
+        return self._features.issuperset(filter(None, _BETWEEN_FEATURES.split(of.features)))
+
     def preempts(self, arm: Arm) -> bool:
         """Returns whether under an arm jobs may be ended and begin again because of others."""
         return self._settings(arm, 1)["PreemptType"] not in {"", "preempt/none"}
@@ -134,6 +148,12 @@ class SitePlan:
         lacking = {"memory": NO_MEMORY} if counts and not self._knows_memory else {}
         if any(node.gpus for node in self.site.conf.nodes.values()) and not self._accounted:
             lacking["GPUs"] = NO_GPUS
+        if self._features and not any(job.features for job in self.jobs):
+            lacking["features"] = NO_FEATURES
+        if strange := sum(not self._knows_features(job) for job in self.jobs):
+            lacking["features"] = (
+                f"do not count for {strange:,} jobs that name others than nodes have"
+            )
         return {**self.site.left_out, **lacking}
 
     def spec(self, arm: Arm, *, speed: int) -> ClusterSpec:
@@ -297,10 +317,12 @@ class SitePlan:
         )
 
     def _resources(self, of: SiteJob, processors: int) -> Iterator[str]:
-        """Yields the options for nodes and memory, no more of which than Slurm can give."""
+        """Yields the options for nodes, features and memory: no more than Slurm can give."""
         nodes = self.site.conf.partitions[of.partition].nodes
         if (least := min(of.nodes, len(nodes), processors)) > 1:
             yield f"--nodes={least}-{len(nodes)}"
+        if of.features and self._knows_features(of):
+            yield f"--constraint={of.features}"
         if of.gpus:
             yield f"--gpus={of.gpus}"
         if of.memory:

@@ -49,12 +49,14 @@ class SiteNode:
         memory: MiB.
         options: of its line in slurm.conf.
         gpus: such as ``gpu:a100:2``; empty without any.
+        features: that jobs may ask for.
     """
 
     processors: int
     memory: int
     options: str
     gpus: str
+    features: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,10 @@ class _Reader:
         written = (f"{NODE[key]}={line.taken(NODE[key], value)}" for key, value in options.items())
         if processors > MOST_PROCESSORS:
             raise line.error("CPUs", f"{processors:,} are more than a node has")
-        return SiteNode(processors, memory, " ".join(written), self._gpus(line, keys))
+        features = filter(None, f"{keys.get('feature', '')},{keys.get('features', '')}".split(","))
+        return SiteNode(
+            processors, memory, " ".join(written), self._gpus(line, keys), frozenset(features)
+        )
 
     def _gpus(self, line: ConfLine, keys: dict[str, str]) -> str:
         """Returns the GPUs among generic resources, each with its number."""

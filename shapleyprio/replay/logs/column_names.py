@@ -33,8 +33,12 @@ LABELS = {
     "cluster": ("cluster",),
     "nodes": ("nodelist",),
     "request": ("reqtres",),
+    "features": ("constraints",),
 }
 """Label of a log -> the fields that have it, the best first."""
+
+HOLDS_SEPARATORS = frozenset({"jobname", "constraints"})
+"""Fields that may have more separators, if they are the last ones."""
 
 LIMITS = ("timelimit", "timelimitraw")
 

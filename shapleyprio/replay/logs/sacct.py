@@ -18,6 +18,7 @@ import numpy as np
 
 from shapleyprio.replay.logs.cells import JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
+    HOLDS_SEPARATORS,
     LABELS,
     LIMITS,
     SEPARATOR,
@@ -161,7 +162,7 @@ class SacctReader:
     def _of_text(self, file: str, piece: Headed) -> PieceRecords:
         """Reads a piece; several threads do so side by side."""
         used = columns_to_read(piece.names)
-        rest = piece.names[-1] == "jobname"
+        rest = piece.names[-1] in HOLDS_SEPARATORS
         rows = Rows(*split(piece.text, piece.begin, SEPARATOR, used, rest=rest))
         rows = self._wanted(rows)
         found = _records(file, rows, piece.names, self._zone, has_header=piece.has_header)
@@ -273,7 +274,7 @@ def _wrong_count(count: int, names: Sequence[str], *, has_header: bool) -> str:
     if not has_header:
         return f"{reason}; name the fields, or let sacct print its header line"
     if count > len(names):
-        return f"{reason}; ask sacct for JobName as the last one, for names may hold a separator"
+        return f"{reason}; ask sacct for JobName or Constraints last, for they may hold a separator"
     return reason
 
 

@@ -126,6 +126,32 @@ def test_gpus_count_where_jobs_ask_for_them(folder: Path) -> None:
     assert "GPUs" not in plan.left_out
 
 
+@pytest.mark.parametrize(
+    ("asked", "constraint", "lost"),
+    [
+        ("fast", ["--constraint=fast"], 0),
+        ("[fast*2&fast]", ["--constraint=[fast*2&fast]"], 0),
+        ("fast|slow", [], 1),
+        ("fast;true", [], 1),
+    ],
+)
+def test_features_count_where_nodes_have_them(
+    folder: Path, asked: str, constraint: list[str], lost: int
+) -> None:
+    lines = (folder / "jobs.sacct").read_text().splitlines()
+    columns = ["Constraints", "", *[asked] * 5]
+    (folder / "jobs.sacct").write_text("\n".join(map("|".join, zip(lines, columns, strict=True))))
+    plan = jobs_in(folder).plan
+    options = [option for job in range(4) for option in plan.options(job, TODAY)]
+    assert [one for one in options if "constraint" in one] == constraint * 4
+    told = "do not count for 4 jobs that name others than nodes have"
+    assert plan.left_out.get("features") == (told if lost else None)
+
+
+def test_without_constraints_features_do_not_count(jobs: SiteJobs) -> None:
+    assert jobs.plan.left_out["features"].endswith("names any in a column Constraints")
+
+
 def test_without_requests_gpus_do_not_count(jobs: SiteJobs) -> None:
     assert jobs.plan.left_out["GPUs"].startswith("do not count, since no job")
     spec = jobs.plan.spec(TODAY, speed=50)

@@ -33,7 +33,8 @@ def line(number: int, who: str, qos: str, submit: int, start: int, seconds: int,
     """A line of sacct; seconds count from the window's begin."""
     moments = (datetime.fromtimestamp(BEGIN + t, UTC).strftime("%FT%T") for t in (submit, start))
     return (
-        f"{number}|{who}|long|{qos}|{'|'.join(moments)}|{seconds}|{wide}|COMPLETED|00:20:00|{ASKED}"
+        f"{number}|{who}|long|{qos}|{'|'.join(moments)}|{seconds}|{wide}|COMPLETED|00:20:00|"
+        f"{'fast' if number == 3 else ''}|{ASKED}"
     )
 
 
@@ -59,7 +60,9 @@ def site() -> Iterator[Path]:
         (folder / "qos").write_text(QOS)
         (folder / "weights.conf").write_text(WEIGHTS.replace("qos=2000", "qos=200000"))
         (folder / "tmp").mkdir()
-        (folder / "jobs.sacct").write_text("\n".join((f"{HEADER}|ReqTRES", *JOBS)) + "\n")
+        (folder / "jobs.sacct").write_text(
+            "\n".join((f"{HEADER}|Constraints|ReqTRES", *JOBS)) + "\n"
+        )
         yield folder
 
 
