@@ -83,12 +83,11 @@ def _here(cells: Sequence[Cell]) -> Finished:
 
 def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
     not_ours = set(active_children())
-    os.environ["PYTHONSAFEPATH"] = "1"  # or they would import from the current directory first
     # the threads of progress bars make a plain fork unsafe
     spawn = get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=spawn, initializer=_end_when_parent_ends)
     try:
-        with _interrupts_held_back():  # and for good from the processes that start here
+        with _interrupts_held_back(), _current_directory_ignored():  # and so in what starts here
             indices = {pool.submit(run_cell, cell): index for index, cell in enumerate(cells)}
         for future in as_completed(indices):
             yield indices.pop(future), future.result()
@@ -107,6 +106,20 @@ def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
 def run_cell(cell: Cell) -> list[Row]:
     """Runs a cell; for runners, as something that can be sent to other processes."""
     return cell.run()
+
+
+@contextmanager
+def _current_directory_ignored() -> Iterator[None]:
+    """Has processes that start meanwhile import nothing from the current directory."""
+    name = "PYTHONSAFEPATH"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextmanager

@@ -91,6 +91,16 @@ def test_a_cell_that_fails_ends_the_run_and_leaves_what_was_finished(tmp_path: P
     assert len(list((directory / "cells").iterdir())) == 2
 
 
+def test_processes_ignore_the_current_directory_and_this_one_does_not_begin_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise SystemExit('imported from the current directory')")
+    monkeypatch.chdir(tmp_path)
+    before = dict(os.environ)
+    assert run(squares(tmp_path / "trail", 2), on_cores(2))
+    assert dict(os.environ) == before
+
+
 def test_an_error_comes_back_from_another_process() -> None:
     with pytest.raises(ReplayError, match="nobody can run this"):
         run(experiment_of([Failing("one"), Failing("two")]), on_cores(2))
