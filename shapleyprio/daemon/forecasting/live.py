@@ -275,17 +275,15 @@ class LiveForecasts:
 
     def _forecast(self, config: Config, request: ForecastRequest) -> None:
         began = self._clock()
-        rows: Sequence[ForecastRow] = ()
-        cpu_seconds = 0.0
-        waits: Mapping[str, int] = {}
+        answer = ForecastAnswer(result=WorkResult.OK)
         if request.waiting:
             with self._asking:
                 answer = self._ask(config, request, config.estimation.time_limit)
             if answer.result is not WorkResult.OK:
                 self._fail(answer)
                 return
-            rows, waits, self._failure = answer.rows, answer.small_waits, None
-            cpu_seconds = answer.cpu_seconds
+            self._failure = None
+        rows = answer.rows
 
         def save(transaction: Transaction) -> None:
             transaction.forecasts.save(rows, to_judge(rows, transaction.forecasts.unjudged()))
@@ -294,10 +292,10 @@ class LiveForecasts:
             self._store.transact(save)
             self._has_rows = bool(rows)
         self._seconds = seconds = self._clock() - began
-        self._rests_until = self._clock() + REST * cpu_seconds
+        self._rests_until = self._clock() + REST * answer.cpu_seconds
         with self._store.reading() as view:
             self._publisher.publish_scores(scores_of(view, request.t))
-        self._publisher.publish_forecasts(request.t, seconds, waits)
+        self._publisher.publish_forecasts(request.t, seconds, answer.small_waits)
         log.debug("starts forecast", t=request.t, jobs=len(rows), seconds=round(seconds, 3))
 
     def _ask(self, config: Config, request: ForecastRequest, time_limit: float) -> ForecastAnswer:
