@@ -309,6 +309,15 @@ class Consortium:
         with self.reading() as view:
             return len(view.pushes.open_pushes())
 
+    def await_push(self) -> None:
+        """Wait for a push to begin; it may be over before it is seen."""
+        missed = self.good_cycles() + 3 if self.has_store() else 3
+
+        def has_begun() -> bool:
+            return self.open_pushes() > 0 or self.good_cycles() >= missed
+
+        self.until(has_begun, what="a push to begin")
+
     def from_scratch(self, config: Path | None = None) -> str:
         """Read all of accounting into a new store, write nothing; returns the store's name."""
         name = "from-scratch.db"

@@ -114,7 +114,7 @@ def test_a_daemon_killed_in_the_middle_of_changes_loses_nothing(consortium: Cons
         turned = MEMBERS[number:] + MEMBERS[:number]
         consortium.configure(channel="association", organizations=turned)
         with consortium.daemon() as daemon:
-            consortium.until(lambda: consortium.open_pushes() > 0, what="a push to begin")
+            consortium.await_push()
             time.sleep(0.1 * number)
             daemon.kill()
     consortium.once()

@@ -65,16 +65,6 @@ def turned(times: int) -> Sequence[str]:
     return MEMBERS[start:] + MEMBERS[:start]
 
 
-def await_push(consortium: Consortium) -> None:
-    """Waits for a push to begin; on a loaded machine it may be over before it is seen."""
-    missed = consortium.good_cycles() + 3 if consortium.has_store() else 3
-
-    def has_begun() -> bool:
-        return consortium.open_pushes() > 0 or consortium.good_cycles() >= missed
-
-    consortium.until(has_begun, what="a push to begin")
-
-
 def test_a_daemon_killed_in_the_middle_of_pushes_loses_nothing(
     consortium: Consortium, queue: dict[int, str], guests_job: int
 ) -> None:
@@ -84,7 +74,7 @@ def test_a_daemon_killed_in_the_middle_of_pushes_loses_nothing(
     for number in range(ROUNDS):
         consortium.configure(channel="nice", organizations=turned(number))
         with consortium.daemon() as daemon:
-            await_push(consortium)
+            consortium.await_push()
             time.sleep(chance.uniform(0, 0.05))  # the push takes some tenths of a second
             daemon.kill()
         cut_short += consortium.open_pushes() > 0
@@ -272,7 +262,7 @@ def test_no_write_of_who_steered_before_comes_after_the_first_of_who_steers_now(
 
     heads.configure(2, token=2)
     second.signal(signal.SIGHUP)
-    await_push(consortium)
+    consortium.await_push()
     second.kill()
     heads.await_steered(3)
     consortium.await_cycles()
@@ -287,7 +277,7 @@ def test_no_write_of_who_steered_before_comes_after_the_first_of_who_steers_now(
     consortium.until(lambda: "standing by" in second.log(), what="the standby")
     heads.configure(1, token=3)
     first.signal(signal.SIGHUP)
-    await_push(consortium)
+    consortium.await_push()
     assert first.end() == 0
     heads.await_steered(4)
     assert second.end() == 0
@@ -301,7 +291,7 @@ def test_sigterm_finishes_the_cycle_and_stops(
 ) -> None:
     consortium.configure()
     with consortium.daemon() as daemon:
-        await_push(consortium)
+        consortium.await_push()
         assert daemon.end() == 0
     (cycle,) = consortium.cycles()
     assert (cycle.outcome, cycle.written) == ("ok", len(queue))
