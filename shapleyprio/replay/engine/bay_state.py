@@ -44,7 +44,7 @@ class BaySchedules(NamedTuple):
         closes: [p], the second at which no job of a partition may run, NEVER if there is none; [0]
             if there is none for all.
         missing: [jobs], processors on which others have to end before a job is released that
-            depends on them; [0] if none does.
+            depends on them, −1 once it is; [0] if none does.
         first_behind: [jobs + 1], on job i depend behind[first_behind[i]] up to
             behind[first_behind[i + 1]].
         behind: jobs that depend on others.

@@ -139,7 +139,6 @@ def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) ->
     unknown = np.full(len(later.release), UNKNOWN, dtype=np.int64)
     organization = np.concatenate((now.organization, later.organization))
     release = np.concatenate((now.release, later.release))
-    release[list(present.after)] = until
     position = np.concatenate((now.position, later.position))
     start = np.concatenate((present.start, unknown))
     order = np.lexsort((position, release, start == UNKNOWN, organization))

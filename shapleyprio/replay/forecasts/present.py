@@ -22,7 +22,7 @@ from shapleyprio.replay.engine.keys import Ints, wrapped
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import World
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.forecasts.dependent import After, behind_others
+from shapleyprio.replay.forecasts.dependent import After, Limited, behind_others, independent, kept_back
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS, PLACE_BITS
@@ -63,6 +63,7 @@ class Present:
         bay: int64[pieces], in which bay these are; None without partitions.
         after: waiting job -> those that have to end before it is released, whatever its release;
             only with partitions.
+        limited: jobs that limits keep back, as dependent ones; only with partitions.
         closes: int64[partitions], when each closes: what starts before is to end until then; NEVER
             for those that do not. None if none does; only with partitions.
     """
@@ -77,6 +78,7 @@ class Present:
     executed: Executed
     bay: Ints | None = None
     after: After = field(default_factory=dict)
+    limited: tuple[Limited, ...] = ()
     closes: Ints | None = None
 
     @property
@@ -171,7 +173,7 @@ def brought_to(present: Present, workload: Workload, world: World) -> World:
     Args:
         present: what is.
         workload: its jobs with the lengths that they are to have, those that run first within
-            each organization, and jobs that are released later; dependent ones at the end.
+            each organization, and jobs that are released later.
         world: of that workload, in which nothing has happened yet.
     """
     t, released = present.t, workload.release <= present.t
@@ -179,16 +181,19 @@ def brought_to(present: Present, workload: Workload, world: World) -> World:
     running = workload.start != UNKNOWN
     k, organization = len(workload.organizations), workload.organization
     ahead = np.bincount(organization[running], minlength=k)
-    waiting = np.bincount(organization[released & ~running], minlength=k)
+    if after := _after(present, workload):
+        world = world._replace(bays=behind_others(after, workload, world.bays))
+    waits = released & ~running & independent(world.bays, workload)
+    waiting = np.bincount(organization[waits], minlength=k)
     wanted = np.zeros(k, dtype=np.int64)
-    np.add.at(wanted, organization[released & ~running], workload.processors[released & ~running])
+    np.add.at(wanted, organization[waits], workload.processors[waits])
     state.now[0], state.served[0] = t, present.executed.served
     state.arrived[0] = np.count_nonzero(released)
     state.head[0] = jobs.first[:-1] + ahead
-    waits = waiting > 0
-    state.rest[0, waits] = jobs.width[state.head[0, waits]]
+    has_waiting = waiting > 0
+    state.rest[0, has_waiting] = jobs.width[state.head[0, has_waiting]]
     state.demand_of[0], state.demand[0] = wanted, wanted.sum()
-    state.waiting[0] = np.count_nonzero(waits)
+    state.waiting[0] = np.count_nonzero(has_waiting)
     state.free[0] = present.free
     state.utility[0] = _limbs(present.executed.utility, state.utility.shape[2])
     state.total[0] = _limbs(present.executed.utility.sum(axis=0)[None], state.total.shape[1])[0]
@@ -200,12 +205,18 @@ def brought_to(present: Present, workload: Workload, world: World) -> World:
         _fill_bays(present.bay, present, workload, world)
     if present.closes is not None:
         world = world._replace(bays=world.bays._replace(closes=present.closes))
-    if present.after:
-        world = world._replace(bays=behind_others(present.after, workload, world.bays))
     _put_to_work(present, workload, world)
     world = packed(world)
     expect_anew(world)
     return world
+
+
+def _after(present: Present, workload: Workload) -> After:
+    """Returns which jobs of the present are behind which others, where they last so long."""
+    known = np.flatnonzero(workload.job != UNKNOWN)
+    ends = np.empty(len(known), dtype=np.int64)
+    ends[workload.job[known]] = (workload.start + workload.processing_time)[known]
+    return present.after | kept_back(present.limited, ends, present.jobs.processors)
 
 
 def _fill_bays(bay: Ints, present: Present, workload: Workload, world: World) -> None:
@@ -216,8 +227,7 @@ def _fill_bays(bay: Ints, present: Present, workload: Workload, world: World) ->
     bays.partitions[0, :, OPEN] = bays.reach @ bays.bays[0, :, FREE]
     partitions, k = len(bays.reach), len(first)
     queue = workload.organization * partitions + bays.jobs[:, PARTITION]
-    independent = workload.release < workload.window.length
-    left = np.flatnonzero((workload.start == UNKNOWN) & independent)[::-1]
+    left = np.flatnonzero((workload.start == UNKNOWN) & independent(bays, workload))[::-1]
     queues = bays.queues[0]
     queues[:, HEAD] = -1
     queues[queue[left], HEAD], queues[queue[left], REST] = left, workload.processors[left]

@@ -53,6 +53,10 @@ static bool comes_first(const World *world, int64_t c, int64_t job) {
     return true;
 }
 
+static bool is_behind_others(const BaySchedules *bays, int64_t job) {
+    return bays->missing.n[0] != 0 && bays->missing.at[job] != 0;
+}
+
 bool arrive_in_bays(const World *world, int64_t c, int64_t t) {
     const Jobs *jobs = &world->jobs;
     const Coalitions *state = &world->state;
@@ -60,35 +64,43 @@ bool arrive_in_bays(const World *world, int64_t c, int64_t t) {
     bool first = false;
     for (; place < arrivals && jobs->arrival.at[place] == t; place++) {
         int64_t job = row(world->bays.jobs, place)[ARRIVING];
-        if (count_waiting(world, c, job))
+        if (!is_behind_others(&world->bays, job) && count_waiting(world, c, job))
             first |= comes_first(world, c, job);
     }
     state->arrived.at[c] = place;
     return first;
 }
 
-/* Releases a job behind those of its queue that wait, before those that are still to come. */
-static void release(const World *world, int64_t c, int64_t t, int64_t job) {
+/* Releases a job at its place among those of its queue that wait. */
+static void release(const World *world, int64_t c, int64_t job) {
     int64_t partition = row(world->bays.jobs, job)[PARTITION];
     int64_t *queue = queue_of(world, c, world->jobs.organization.at[job], partition);
-    int64_t *behind = queue[DEMAND] == 0 ? &queue[HEAD]
-                                         : &row(world->bays.jobs, queue[LAST])[FOLLOWING];
+    int64_t last = queue[LAST], *place = &queue[HEAD];
+    bool is_last = queue[DEMAND] == 0;
     if (!count_waiting(world, c, job))
         return;
-    world->jobs.release.at[job] = t;
-    row(world->bays.jobs, job)[FOLLOWING] = *behind;
-    *behind = job;
-    comes_first(world, c, job);
+    while (!is_last && precedes_own(&world->jobs, *place, job)) {
+        is_last = *place == last;
+        place = &row(world->bays.jobs, *place)[FOLLOWING];
+    }
+    if (!is_last)
+        queue[LAST] = last;
+    row(world->bays.jobs, job)[FOLLOWING] = *place;
+    *place = job;
+    if (queue[HEAD] == job)
+        open_queue(world, c, queue, partition);
 }
 
-void release_behind(const World *world, int64_t c, int64_t t, int64_t ended, int64_t processors) {
+void release_behind(const World *world, int64_t c, int64_t ended, int64_t processors) {
     const BaySchedules *bays = &world->bays;
     if (bays->missing.n[0] == 0)
         return;
     const int64_t *place = bays->first_behind.at + ended;
     for (int64_t one = place[0]; one < place[1]; one++) {
         int64_t job = bays->behind.at[one];
-        if ((bays->missing.at[job] -= processors) == 0)
-            release(world, c, t, job);
+        if ((bays->missing.at[job] -= processors) == 0) {
+            release(world, c, job);
+            bays->missing.at[job] = -1; /* it does not arrive once more */
+        }
     }
 }

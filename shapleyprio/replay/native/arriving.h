@@ -38,6 +38,6 @@ void open_queue(const World *world, int64_t c, int64_t *queue, int64_t partition
 bool arrive_in_bays(const World *world, int64_t c, int64_t t);
 
 /* Releases the jobs that depend on one of which processors have ended, and on nothing more. */
-void release_behind(const World *world, int64_t c, int64_t t, int64_t ended, int64_t processors);
+void release_behind(const World *world, int64_t c, int64_t ended, int64_t processors);
 
 #endif

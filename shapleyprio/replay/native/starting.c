@@ -88,7 +88,7 @@ void end_jobs(const World *world, int64_t c, int64_t t) {
         state->free.at[c] += ended.processors;
         if (is_confined(world)) {
             free_in_bay(world, c, ended.bay, ended.processors);
-            release_behind(world, c, t, ended.job, ended.processors);
+            release_behind(world, c, ended.job, ended.processors);
         }
         add(row_of(state->utility, c, u), is_wide(state), t, -ended.processors);
         note_end(world, c, t, u, ended.owner, ended.processors);

@@ -16,7 +16,7 @@ from shapleyprio.replay.engine.engine import run
 from shapleyprio.replay.engine.keys import Ints, no_keys
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.forecasts.dependent import releasable
+from shapleyprio.replay.forecasts.dependent import Limited, releasable
 from shapleyprio.replay.forecasts.forecast import forecasts
 from shapleyprio.replay.forecasts.futures import (
     ByCode,
@@ -31,6 +31,7 @@ from shapleyprio.replay.forecasts.present import Present, present_of
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits
+from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
 from tests.replay.forecasts.examples import (
@@ -187,12 +188,13 @@ def test_dependent_jobs_start_as_if_it_were_known_when_those_before_them_end(
     workload: Workload, policy: str, data: st.DataObject
 ) -> None:
     present, order = at_a_moment(workload, policy, data)
-    waiting = np.flatnonzero(present.waits).tolist()
-    assume(len(waiting) > 1)
+    whose = present.jobs.organization[present.waits].tolist()
+    last = dict(zip(whose, np.flatnonzero(present.waits).tolist(), strict=True)).values()
+    assume(any(last))
     everybody = st.integers(0, len(present.start) - 1)
     after = {
         job: tuple(data.draw(st.sets(everybody.filter(job.__gt__), min_size=1, max_size=3)))
-        for job in data.draw(st.sets(st.sampled_from(waiting[1:]), min_size=1))
+        for job in data.draw(st.sets(st.sampled_from([job for job in last if job]), min_size=1))
     }
     lengths = present.jobs.processing_time
 
@@ -206,6 +208,55 @@ def test_dependent_jobs_start_as_if_it_were_known_when_those_before_them_end(
     assume(len(set(release[list(after)].tolist())) == len(after))  # else chance has the order
     known = replace(present, jobs=replace(present.jobs, release=release))
     assert played(known).tolist() == starts.tolist()
+
+
+def in_one_partition(workload: Workload) -> Workload:
+    bays = Bays(
+        partitions=("a",),
+        reach=np.array([[True]]),
+        owned=workload.owned[None],
+        partition=np.zeros(len(workload.job), dtype=np.int32),
+    )
+    return replace(workload, bays=bays)
+
+
+def test_a_released_job_stands_where_it_stood_among_those_of_its_organization() -> None:
+    jobs = [Job(0, 0, 10), *(Job(0, 1, 2) for _ in range(4))]
+    workload = in_one_partition(rigid([1], jobs))
+    schedule, _ = scheduled(workload, "fairshare")
+    present = replace(present_of(workload, schedule, 5), after={2: (1,), 4: (3,)})
+    lengths = present.jobs.processing_time
+    starts = starts_in(present, lengths, NO_PAST.jobs, ByCode(FAIR_SHARE), days=1)
+    assert starts.tolist() == [0, 10, 12, 14, 16]
+    present = replace(present, after={1: (0,), 2: (3,)})
+    starts = starts_in(present, lengths, NO_PAST.jobs, ByCode(FAIR_SHARE), days=1)
+    assert starts.tolist() == [0, 10, 14, 12, 16]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 3)), min_size=2, max_size=12),
+    st.data(),
+)
+def test_jobs_that_a_limit_keeps_back_never_have_more_than_it_allows(
+    sizes: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    running = data.draw(st.integers(1, len(sizes) - 1))
+    jobs = [Job(0, int(n >= running), *size) for n, size in enumerate(sizes)]
+    workload = in_one_partition(rigid([100], jobs))
+    schedule, _ = scheduled(workload, "fairshare")
+    released = replace(workload, release=0 * workload.release)
+    by_processors = data.draw(st.booleans())
+    kept = Limited(tuple(range(running)), tuple(range(running, len(sizes))), by_processors)
+    present = replace(present_of(released, schedule, 0), limited=(kept,))
+    lengths = present.jobs.processing_time
+    starts = starts_in(present, lengths, NO_PAST.jobs, ByCode(FAIR_SHARE), days=1)
+    amounts = present.jobs.processors if by_processors else np.ones(len(sizes), dtype=int)
+    limit = max(amounts[:running].sum(), amounts.max())
+    for t in starts:
+        assert amounts[(starts <= t) & (t < starts + lengths)].sum() <= limit
+    first = int(np.argmin(lengths[:running]))
+    if amounts[running] <= amounts[first]:
+        assert starts[running] == lengths[first]
 
 
 @given(in_partitions(), st.sampled_from(["fairshare", "live"]), st.data())
