@@ -309,8 +309,8 @@ class Slurm(Protocol):
         """Reads after the ends of which others some pending jobs may start.
 
         Returns:
-            job id -> numbers of others that have not ended: of jobs that wait for all of them, and
-            for nothing else of others, such as a failure, an array or the first of several.
+            job id -> numbers of other jobs and arrays that have not ended: of jobs that wait for
+            all of them, and for nothing else of others, such as a failure or the first of several.
         """
 
     def reservations(self) -> Sequence[Reservation]:

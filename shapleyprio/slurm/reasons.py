@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Missing = Literal["limit", "reservation", "dependency", "hold", "time", "other"]
+
+
+class SharedBy(StrEnum):
+    """Whose jobs use up what a limit allows."""
+
+    USER = "user"
+    """Of a user in an account."""
+    ACCOUNT = "account"
+    ARRAY = "array"
 
 
 class Lack(NamedTuple):
@@ -16,12 +26,18 @@ class Lack(NamedTuple):
         missing: in a word.
         in_words: for its user.
         of_jobs: whether it lacks that others end of which only so many may run.
+        shared_by: whose jobs use up what a limit allows; None where it meets none, or where the
+            reason does not say it.
     """
 
     missing: Missing
     in_words: str
     of_jobs: bool = False
+    shared_by: SharedBy | None = None
 
+
+_SO_MANY_JOBS = "as many jobs run as a limit allows, so one of them has to end first"
+_SO_MUCH = "jobs that run have so much as a limit allows, so some of them have to end first"
 
 _LACKS = {
     r"BeginTime": Lack("time", "it waits for the time at which it is to begin"),
@@ -43,13 +59,15 @@ _LACKS = {
     r"(Assoc|QOS)Grp(\w*(?<!Run)Minutes(Limit)?|WallLimit)|QOSUsageThreshold": Lack(
         "limit", "what its account or QOS may use is used up"
     ),
-    r"(Assoc|QOS)(Grp|Max)Jobs\w*Limit|MaxJobsPerAccount": Lack(
-        "limit", "as many jobs run as a limit allows, so one of them has to end first", of_jobs=True
+    r"AssocMaxJobsLimit|QOSMaxJobsPerUserLimit": Lack("limit", _SO_MANY_JOBS, True, SharedBy.USER),
+    r"AssocGrpJobsLimit|MaxJobsPerAccount": Lack("limit", _SO_MANY_JOBS, True, SharedBy.ACCOUNT),
+    r"(Assoc|QOS)(Grp|Max)Jobs\w*Limit": Lack("limit", _SO_MANY_JOBS, True),
+    r"JobArrayTaskLimit": Lack(
+        "limit", "as many tasks of its array run as may", shared_by=SharedBy.ARRAY
     ),
-    r"JobArrayTaskLimit": Lack("limit", "as many tasks of its array run as may"),
-    r"(Assoc|QOS)(?!NotAllowed)\w+|Max\w+PerAccount|\w+Limit": Lack(
-        "limit", "jobs that run have so much as a limit allows, so some of them have to end first"
-    ),
+    r"QOSMax\w+PerUser(Limit)?": Lack("limit", _SO_MUCH, shared_by=SharedBy.USER),
+    r"AssocGrp\w+|Max\w+PerAccount": Lack("limit", _SO_MUCH, shared_by=SharedBy.ACCOUNT),
+    r"(Assoc|QOS)(?!NotAllowed)\w+|\w+Limit": Lack("limit", _SO_MUCH),
 }
 """Reason, as a pattern -> what it means; the first counts that matches."""
 

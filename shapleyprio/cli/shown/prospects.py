@@ -13,6 +13,7 @@ WAITS = {
     "turn": "it waits for its turn",
     "processors": "it waits for processors",
     "reservation": "by its limit it may run into a reservation of all nodes",
+    "limit": "jobs like it that are ahead of it have met a limit",
 }
 """What a job waits for that lacks nothing else, in words."""
 

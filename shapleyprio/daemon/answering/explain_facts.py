@@ -17,7 +17,7 @@ from shapleyprio.slurm.port import PendingJob
 from shapleyprio.slurm.reasons import lack_of
 from shapleyprio.store import LATER, ExceptionRow, ForecastRow, Push, SteeringRow, View
 
-FORESEEN = frozenset({"turn", "time", "dependency", "reservation"})
+FORESEEN = frozenset({"turn", "time", "dependency", "reservation", "limit"})
 """What jobs wait for that have a forecast."""
 
 
@@ -51,7 +51,7 @@ class Prospect:
         found = view.forecasts.of_job(job.job_id) if waits_for in FORESEEN else None
         if found is None or t - found.t > FRESH_SECONDS:
             return cls(forecast=None, waits_for=waits_for, reason=reason)
-        if reason is None and found.waits_for in {"processors", "reservation"}:
+        if reason is None and found.waits_for in {"processors", "reservation", "limit"}:
             waits_for = found.waits_for
         return cls(forecast=found.not_before(t), waits_for=waits_for, reason=reason)
 

@@ -19,6 +19,8 @@ class PastRun:
         job_id: Slurm's own number.
         organization: whose job it was when it began, NOBODY's perhaps.
         user: of the job, in each account apart.
+        account: of the job.
+        array: number of the array that it is a task of; its own if it is none.
         release: second since which it could have started.
         begin: second at which its first part was executed.
         behind: second after its last part so far, None while it runs.
@@ -33,6 +35,8 @@ class PastRun:
     job_id: int
     organization: str
     user: str
+    account: str
+    array: int
     release: int
     begin: int
     behind: int | None
@@ -136,6 +140,8 @@ class KnownPast:
                 job_id=run.key.job_id,
                 organization=allocations[0].organization if allocations else NOBODY,
                 user=user_in_account(run.user, run.account),
+                account=run.account,
+                array=run.array_job_id,
                 release=min(run.release, run.begin),
                 begin=run.begin,
                 behind=behind,

@@ -108,7 +108,9 @@ class StoreForecaster:
             return []
         of_one = None if asked is None else np.array(wanted)
         starts = self._play(request, moment)(moment.present, futures=futures, wanted=of_one)
-        closed = _closed(request, moment, starts)
+        lacks = {row: "limit" for one in moment.present.limited for row in one.waiting}
+        lacks |= dict.fromkeys(moment.present.after, "dependency")
+        lacks = _closed(request, moment, starts) | lacks
         found = forecasts(moment.present, starts)
         return [
             _row(
@@ -116,7 +118,7 @@ class StoreForecaster:
                 replace(found[place], t=request.t - moment.base),
                 moment.base,
                 errors,
-                lacks="dependency" if place in moment.present.after else closed.get(place),
+                lacks=lacks.get(place),
             )
             for place in wanted
         ]

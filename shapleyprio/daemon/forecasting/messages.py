@@ -10,6 +10,7 @@ from shapleyprio.common.messages import WorkerMessage
 from shapleyprio.common.wording import HOUR
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkAnswer
 from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.slurm.reasons import SharedBy
 from shapleyprio.store import ForecastRow
 
 FRESH_SECONDS = HOUR
@@ -52,6 +53,22 @@ class Closing(NamedTuple):
     end: int
 
 
+class KeptBack(NamedTuple):
+    """Waiting jobs of which a limit lets no more run at once than run now.
+
+    Attributes:
+        jobs: their numbers, the first one first.
+        shared_by, name: whose jobs use up what the limit allows: a user in an account, an account,
+            or an array by its number.
+        by_processors: whether it limits what jobs have, not how many run.
+    """
+
+    jobs: tuple[int, ...]
+    shared_by: SharedBy
+    name: str
+    by_processors: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitCost:
     """What a long time limit costs a job that waits.
@@ -81,6 +98,7 @@ class ForecastRequest(WorkerMessage):
             organization; and those that are to begin later.
         overlap: seconds of accounting that every cycle reads again.
         after: waiting job -> those that have to end before it is released, by their numbers.
+        kept_back: waiting jobs that limits keep back.
         asked: a job that nobody has submitted, behind all others, of which alone a forecast is
             wanted; None for forecasts of those that wait.
         closings: partition -> from when to when it will have no node for jobs, the first one first.
@@ -96,6 +114,7 @@ class ForecastRequest(WorkerMessage):
     waiting: tuple[WaitingJob, ...]
     overlap: int
     after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    kept_back: tuple[KeptBack, ...] = ()
     asked: WaitingJob | None = None
     closings: Mapping[str, tuple[Closing, ...]] = field(default_factory=dict)
     with_limit: int | None = None

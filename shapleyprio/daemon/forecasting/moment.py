@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ from shapleyprio.daemon.estimation.known_capacity import NOWHERE, KnownCapacity
 from shapleyprio.daemon.estimation.known_runs import PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.daemon.forecasting.lessons import Lessons, limit_of
-from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest
+from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, KeptBack
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.owen import unions_of
 from shapleyprio.fairness.tenure import NOBODY
@@ -22,12 +23,13 @@ from shapleyprio.replay.engine.codes import DIRECT
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.arrivals import LONGEST
-from shapleyprio.replay.forecasts.dependent import releasable
+from shapleyprio.replay.forecasts.dependent import Limited, releasable
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order
 from shapleyprio.replay.forecasts.present import Executed, Numbers, Present
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.partitions import ANY
 from shapleyprio.replay.workloads.workload import Window, Workload
+from shapleyprio.slurm.reasons import SharedBy
 
 NOT_SUBMITTED = 0
 """Number of a job that nobody has submitted."""
@@ -92,13 +94,13 @@ def moment_of(
         if competitors[u].score is None:
             found.add_unknown(u, on_nodes)
         found.add_waiting(u, waiting.get(name, ()), sizes, most)
-    after = found.dependents()
+    after, limited = found.behind_others(request.kept_back)
     table = np.array(found.rows, dtype=np.int64).reshape(-1, 7)
     organization, release, processors, limit, user, start, partition = table.T.copy()
     job, owner, held, bay = np.array(found.pieces, dtype=np.int64).reshape(-1, 4).T.copy()
     at_work = np.bincount(organization[job], weights=held, minlength=len(code)).astype(np.int64)
     owned = capacity.owned[0].sum(axis=0)
-    bays = capacity.bays_for(partition, always=bool(after or request.closings))
+    bays = capacity.bays_for(partition, always=bool(after or limited or request.closings))
     paths = _paths(competitors, at_work.tolist(), int(owned.sum()))
     present = Present(
         t=t,
@@ -127,6 +129,7 @@ def moment_of(
         executed=_executed(paths, t),
         bay=None if bays is None else bay,
         after=after,
+        limited=limited,
         closes=_closes(request, capacity, base),
     )
     return PlayedMoment(
@@ -236,6 +239,7 @@ class _Rows:
         self._nodes = request.nodes
         self._after = request.after
         self._places: dict[int, range] = {}
+        self._sharing: dict[tuple[SharedBy, str], list[int]] = defaultdict(list)
         self._lessons = lessons
         self._place_of = place_of
         self._base = base
@@ -249,6 +253,9 @@ class _Rows:
         nodes, t = self._nodes, self._t
         for run, of_run in held:
             self._places[run.job_id] = range(len(self.rows), len(self.rows) + 1)
+            self._sharing[SharedBy.USER, run.user].append(len(self.rows))
+            self._sharing[SharedBy.ACCOUNT, run.account].append(len(self.rows))
+            self._sharing[SharedBy.ARRAY, str(run.array)].append(len(self.rows))
             self.pieces += [
                 (len(self.rows), nodes[name].owner, count, nodes[name].bay)
                 for name, count in of_run.items()
@@ -299,21 +306,32 @@ class _Rows:
             self.rows += [row] * min(job.tasks, left)
             left -= job.tasks
 
-    def dependents(self) -> dict[int, tuple[int, ...]]:
-        """Returns the rows that are released after the ends of others -> these.
+    def behind_others(
+        self, kept_back: Iterable[KeptBack]
+    ) -> tuple[dict[int, tuple[int, ...]], tuple[Limited, ...]]:
+        """Returns the rows that are released after the ends of others -> these; and limits.
 
-        Of a job nothing is told any more that depends on one that is not known, or on an array;
-        then its rows depend on themselves.
+        Of a job nothing is told any more that depends on one that is not known, or that a limit
+        keeps back of which nothing is known that uses it up; then its rows depend on themselves.
         """
         after: dict[int, tuple[int, ...]] = {}
         for number, others in self._after.items():
-            before = [self._places.get(other, range(0)) for other in others]
-            known = all(len(places) == 1 for places in before)
-            for row in self._places.get(number, range(0)):
-                after[row] = tuple(places[0] for places in before) if known else (row,)
+            before = [
+                {*self._places.get(other, ()), *self._sharing.get((SharedBy.ARRAY, str(other)), ())}
+                for other in others
+            ]
+            for row in self._places.get(number, ()):
+                after[row] = tuple(set().union(*before)) if all(before) else (row,)
+        limited = []
+        for jobs, shared_by, name, by_processors in kept_back:
+            rows = [row for number in jobs for row in self._places.get(number, ())]
+            if found := self._sharing.get((shared_by, name)):
+                limited.append(Limited(tuple(found), tuple(rows), by_processors))
+            else:
+                after |= {row: (row,) for row in rows}
         for row in after.keys() - releasable(after):
             self.first.pop(row, None)
-        return after
+        return after, tuple(limited)
 
 
 _Paths = Sequence[tuple[Trajectory, Trajectory]]

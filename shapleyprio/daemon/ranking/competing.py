@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from shapleyprio.common.wording import DAY
+from shapleyprio.daemon.estimation.known_runs import user_in_account
 from shapleyprio.daemon.forecasting.messages import (
     Closing,
     Competitor,
     ForecastRequest,
+    KeptBack,
     KnownNode,
 )
 from shapleyprio.daemon.ranking.demand import Counted
@@ -18,7 +21,7 @@ from shapleyprio.daemon.ranking.ranking import Ranked
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.layout import Reservation
 from shapleyprio.slurm.port import PendingJob, Slurm, SlurmError, in_slurms_order
-from shapleyprio.slurm.reasons import lack_of
+from shapleyprio.slurm.reasons import SharedBy, lack_of
 
 SOON_SECONDS = DAY
 """Jobs that are to begin later have no forecast: futures would take as long."""
@@ -35,8 +38,8 @@ def competition(observed: Observed, ranked: Ranked, overlap: int, slurm: Slurm) 
 
     Args:
         observed: the cluster as it is; jobs that do not count have no forecast, but for those that
-            wait for nothing but the time at which they are to begin, for others to end, or for a
-            maintenance; nor have those behind one of whose kind only so many may run.
+            wait for nothing but the time at which they are to begin, for others to end, for a
+            maintenance, or for a limit of which one knows who shares it.
         ranked: the organizations.
         overlap: seconds of accounting that every cycle reads again.
         slurm: is asked for reservations, and on which others jobs depend; what it does not answer
@@ -50,8 +53,8 @@ def competition(observed: Observed, ranked: Ranked, overlap: int, slurm: Slurm) 
         for number, job in enumerate(sorted(observation.pending, key=in_slurms_order))
     }
     lacking = [job for job in observation.pending if not job.waits_for_its_turn]
-    after = _dependencies(lacking, slurm)
-    kept_back = _kept_back(observed.demand.jobs, lacking, place)
+    after = _dependencies(observation.pending, lacking, slurm)
+    limits = _limits(observed.demand.jobs, lacking, place)
     reservations = _reservations(slurm)
     reserved = {
         name for one in reservations if one.begin <= observation.t < one.end for name in one.nodes
@@ -75,6 +78,7 @@ def competition(observed: Observed, ranked: Ranked, overlap: int, slurm: Slurm) 
         observed.demand.counting()
         | _beginning(observed, lacking)
         | _dependent(observed, lacking, after)
+        | _limited(observed, lacking)
         | _closed_out(observed, lacking, closings)
     )
     bays = sorted(set(partitions.values()), key=lambda found: (len(found), found))
@@ -100,13 +104,14 @@ def competition(observed: Observed, ranked: Ranked, overlap: int, slurm: Slurm) 
         },
         waiting=tuple(
             sorted(
-                (job for job in waiting if job.job_id not in kept_back),
+                (job for job in waiting if job.job_id not in limits.unknown),
                 key=lambda job: place[job.job_id],
             )
         ),
         overlap=overlap,
         parents={row.organization: row.parent for row in ranked.standings if row.parent},
         after=after,
+        kept_back=limits.known,
         closings=closings,
     )
 
@@ -146,10 +151,23 @@ def _counted(observed: Observed, job: PendingJob, since: int) -> Counted:
     return Counted(since, tasks, observed.demand.rooms.widest(job.partition))
 
 
-def _kept_back(
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Jobs that limits keep back.
+
+    Attributes:
+        known: those of which one knows by whom the limit is shared.
+        unknown: the numbers of others that do not seem to lack anything.
+    """
+
+    known: tuple[KeptBack, ...] = ()
+    unknown: frozenset[int] = frozenset()
+
+
+def _limits(
     counting: Iterable[PendingJob], lacking: Iterable[PendingJob], place: Mapping[int, int]
-) -> frozenset[int]:
-    """Returns the jobs that will meet a limit that one ahead of them has met.
+) -> _Limits:
+    """Returns the jobs that meet limits, and those that will meet the one that one ahead has met.
 
     Slurm calls no limit the reason of a job that its scheduler has not looked at.
 
@@ -162,27 +180,66 @@ def _kept_back(
     def kind(job: PendingJob) -> tuple[str, ...]:
         return job.account, job.user, job.qos, job.partition
 
-    first: dict[tuple[str, ...], int] = {}
-    for job in lacking:
+    met = [job for job in lacking if lack_of(job.reason).missing == "limit"]
+    met.sort(key=lambda job: place[job.job_id])
+    if not met:
+        return _Limits()
+    first: dict[tuple[str, ...], PendingJob] = {}
+    jobs: dict[KeptBack, list[PendingJob]] = {}
+    unknown = set()
+    for job in met:
         if lack_of(job.reason).of_jobs:
-            first[kind(job)] = min(place[job.job_id], first.get(kind(job), place[job.job_id]))
-    if not first:
-        return frozenset()
-    return frozenset(
-        job.job_id
-        for job in counting
-        if place[job.job_id] > first.get(kind(job), place[job.job_id])
+            first.setdefault(kind(job), job)
+        if limit := _limit(job):
+            jobs.setdefault(limit, []).append(job)
+    for job in counting:
+        ahead = first.get(kind(job))
+        if ahead is not None and place[ahead.job_id] < place[job.job_id]:
+            if limit := _limit(ahead):
+                jobs[limit].append(job)
+            else:
+                unknown.add(job.job_id)
+    known = (
+        limit._replace(jobs=tuple(sorted((job.job_id for job in here), key=place.__getitem__)))
+        for limit, here in jobs.items()
     )
+    return _Limits(tuple(known), frozenset(unknown))
 
 
-def _dependencies(lacking: Iterable[PendingJob], slurm: Slurm) -> Mapping[int, tuple[int, ...]]:
-    """Returns on which others jobs depend that wait for nothing else; nothing if Slurm is away."""
+def _limit(job: PendingJob) -> KeptBack | None:
+    """Returns the limit that a job meets, without jobs; None if one does not know who shares it."""
+    lack = lack_of(job.reason)
+    by_processors = not (lack.of_jobs or lack.shared_by is SharedBy.ARRAY)
+    match lack.shared_by:
+        case None:
+            return None
+        case SharedBy.USER:
+            name = user_in_account(job.user, job.account)
+        case SharedBy.ACCOUNT:
+            name = job.account
+        case SharedBy.ARRAY:
+            name = str(job.array_job_id)
+    return KeptBack((), lack.shared_by, name, by_processors)
+
+
+def _dependencies(
+    pending: Iterable[PendingJob], lacking: Iterable[PendingJob], slurm: Slurm
+) -> Mapping[int, tuple[int, ...]]:
+    """Returns on which others jobs depend that wait for nothing else; nothing if Slurm is away.
+
+    Those are left out that depend on arrays of which not all tasks may run at once: of these only
+    so many tasks are foreseen as may.
+    """
     waiting = (job for job in lacking if lack_of(job.reason).missing == "dependency")
     dependent = [job.job_id for job in islice(waiting, MOST_DEPENDENT)]
+    if not dependent:
+        return {}
+    bounded = {job.job_id for job in pending if (job.at_once or job.tasks) < job.tasks}
     try:
-        return slurm.dependencies(dependent) if dependent else {}
+        found = slurm.dependencies(dependent)
     except SlurmError:
         return {}
+    return {job: others for job, others in found.items() if bounded.isdisjoint(others)}
 
 
 def _reservations(slurm: Slurm) -> Sequence[Reservation]:
@@ -202,6 +259,15 @@ def _closed_out(
         if job.reason.startswith(NOT_AVAILABLE)
         and lack_of(job.reason).missing == "reservation"
         and (found := _counted(observed, job, job.submit)).partition in closings
+    }
+
+
+def _limited(observed: Observed, lacking: Iterable[PendingJob]) -> dict[int, Counted]:
+    """Returns the jobs that meet limits of which one knows who shares them, as they will count."""
+    return {
+        job.job_id: _counted(observed, job, job.submit)
+        for job in lacking
+        if lack_of(job.reason).shared_by
     }
 
 

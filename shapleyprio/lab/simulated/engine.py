@@ -313,17 +313,18 @@ class Engine:
 
     def _depends(self, job: Job) -> bool:
         """Returns whether a job waits for the end of another one, or of an array."""
-        return any(other in self._jobs or self._arrays.get(other) for other in job.after)
+        return any(map(self._goes_on, job.after))
+
+    def _goes_on(self, number: int) -> bool:
+        """Returns whether a job, or anything of an array, has not ended."""
+        return number in self._jobs or bool(self._arrays.get(number))
 
     def dependencies(self, job_id: int) -> tuple[int, ...]:
-        """Returns the jobs that have to end before a waiting one may start; none if one is a task.
-
-        An array is none that is named here.
-        """
+        """Returns the jobs and arrays that have to end before a waiting job may start."""
         job = self.waiting.jobs.get(job_id)
-        if job is None or job.reason != DEPENDS or any(map(self._arrays.get, job.after)):
+        if job is None or job.reason != DEPENDS:
             return ()
-        return tuple(other for other in job.after if other in self._jobs)
+        return tuple(filter(self._goes_on, job.after))
 
     def _wait(self, job: Job, reason: str) -> None:
         job.reason = reason

@@ -22,7 +22,13 @@ from shapleyprio.replay.engine.keys import Ints, wrapped
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import World
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.forecasts.dependent import After, Limited, behind_others, independent, kept_back
+from shapleyprio.replay.forecasts.dependent import (
+    After,
+    Limited,
+    behind_others,
+    independent,
+    kept_back,
+)
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS, PLACE_BITS
@@ -216,7 +222,7 @@ def _after(present: Present, workload: Workload) -> After:
     known = np.flatnonzero(workload.job != UNKNOWN)
     ends = np.empty(len(known), dtype=np.int64)
     ends[workload.job[known]] = (workload.start + workload.processing_time)[known]
-    return present.after | kept_back(present.limited, ends, present.jobs.processors)
+    return {**present.after, **kept_back(present.limited, ends, present.jobs.processors)}
 
 
 def _fill_bays(bay: Ints, present: Present, workload: Workload, world: World) -> None:

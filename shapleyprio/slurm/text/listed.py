@@ -14,7 +14,7 @@ STARTED_FIELDS = ("JobID", "ArrayJobID", "JobArrayID", "SubmitTime", "Account")
 DEPENDENT_FIELDS = ("JobID", "Dependency")
 """Fields that squeue prints of jobs that depend on others."""
 
-_UNFULFILLED = re.compile(r"after(?:ok|any):([0-9]+)\(unfulfilled\)", re.ASCII)
+_UNFULFILLED = re.compile(r"after(?:ok|any):([0-9]+)(?:_\*)?\(unfulfilled\)", re.ASCII)
 
 
 def started_line(line: str, delimiter: str) -> StartedJob | None:
@@ -38,10 +38,10 @@ def dependent_line(line: str, delimiter: str) -> tuple[int, tuple[int, ...]] | N
     """Reads one line of ``squeue -h`` in the format of `DEPENDENT_FIELDS`.
 
     Returns:
-        the job, and others all of which have to end; None if the line cannot be read, or if the job
+        the job, and others or arrays all of which have to end; None if the line cannot be read, or if the job
         waits for anything else of others.
 
-    >>> dependent_line("9!afterok:7(unfulfilled),afterany:8(unfulfilled)!", "!")
+    >>> dependent_line("9!afterok:7(unfulfilled),afterany:8_*(unfulfilled)!", "!")
     (9, (7, 8))
     >>> dependent_line("9!afterok:7(unfulfilled)?afterok:8(unfulfilled)!", "!")
     """

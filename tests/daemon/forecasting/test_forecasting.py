@@ -143,21 +143,25 @@ def test_a_job_starts_when_those_have_ended_on_which_it_depends(daemon: Foreseei
         slurm.submit("physics", processors=12, processing_time=100, limit=1000) for _ in range(2)
     )
     array = slurm.submit("physics", processors=6, processing_time=100, limit=1000, array=2)
-    third, fourth, _of_array = (
+    third, fourth, fifth = (
         slurm.submit("physics", processors=12, processing_time=100, limit=1000, after=after)
         for after in ((first, second), (second + 2, first), (array,))
     )
+    bounded = slurm.submit("physics", processing_time=100, limit=1000, array=2, at_once=1)
+    slurm.submit("physics", processing_time=100, limit=1000, after=(bounded,))
     slurm.wait(40)
     daemon.run()
     known = daemon.known()
     assert fourth == third + 1
-    assert known.keys() == {second, array, third, fourth}
+    assert known.keys() == {second, array, third, fourth, fifth, bounded}
     medians = {job: row.median - begin for job, row in known.items()}
-    assert medians == {second: 100, array: 200, third: 300, fourth: 400}
+    begins = zip((second, array, third, fourth, fifth, bounded), range(100, 601, 100), strict=True)
+    assert medians == dict(begins)
     waits_for = {job: row.waits_for for job, row in known.items()}
-    assert waits_for[third] == waits_for[fourth] == "dependency"
+    assert {waits_for[job] for job in (third, fourth, fifth)} == {"dependency"}
     assert waits_for[array] == "turn"
-    for _ in range(60):
+    del medians[bounded]  # its last task will have that number
+    for _ in range(70):
         slurm.wait(10)
         daemon.cycle.run()
     with daemon.store.cluster(NAME).reading() as view:
@@ -193,28 +197,57 @@ def test_no_start_is_told_for_a_time_at_which_all_nodes_are_reserved(daemon: For
     assert daemon.known() == {}
 
 
-def test_jobs_behind_one_of_their_kind_of_which_so_many_may_run_are_not_foreseen(
+def test_a_job_starts_when_a_limit_lets_it(
     daemon: Foreseeing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slurm has not looked at the last one."""
+    learn(daemon, 100)
     slurm = daemon.slurm
-    slurm.set_most_jobs("physics", 1)
-    slurm.submit("physics", processors=12, processing_time=100)
-    beyond, behind = (slurm.submit("physics", processing_time=100) for _ in range(2))
-    free = slurm.submit("biology", processing_time=100)
+    slurm.set_most_jobs("physics", 2)
+    begin = slurm.now
+    for length in (100, 60):
+        slurm.submit("physics", processing_time=length, limit=1000)
+    beyond, *behind = (slurm.submit("physics", processing_time=100, limit=1000) for _ in range(3))
     slurm.wait(10)
     pending = slurm.pending
 
     def looked_at() -> PendingQueue:
         queue = pending()
-        others = [job for job in queue.jobs if job.job_id != behind]
-        jobs = [*others, replace(slurm.job(behind), reason="Priority")]
+        jobs = [
+            replace(job, reason="Priority") if job.job_id == behind[-1] else job
+            for job in queue.jobs
+        ]
         return replace(queue, jobs=jobs)
 
     monkeypatch.setattr(slurm, "pending", looked_at)
     daemon.run()
-    assert slurm.job(beyond).reason == "AssocGrpJobsLimit"
-    assert set(daemon.known()) == {free}
+    assert [slurm.job(job).reason for job in (beyond, *behind)] == ["AssocGrpJobsLimit"] * 3
+    known = daemon.known()
+    medians = {job: row.median - begin for job, row in known.items()}
+    assert medians == {beyond: 100, behind[0]: 100, behind[1]: 200}
+    assert {row.waits_for for row in known.values()} == {"limit"}
+
+
+def test_nothing_is_told_where_nobody_knows_who_uses_a_limit_up(
+    daemon: Foreseeing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = daemon.slurm
+    slurm.fill("biology", 1000)
+    kept, behind = (slurm.submit("physics", processing_time=100) for _ in range(2))
+    free = slurm.submit("biology", processing_time=100)
+    slurm.wait(10)
+    pending = slurm.pending
+    for reason in ("QOSGrpJobsLimit", "AssocMaxJobsLimit"):  # nothing runs in the account
+
+        def looked_at(reason: str = reason) -> PendingQueue:
+            jobs = [
+                replace(job, reason=reason) if job.job_id == kept else job for job in pending().jobs
+            ]
+            return replace(pending(), jobs=jobs)
+
+        monkeypatch.setattr(slurm, "pending", looked_at)
+        daemon.run()
+        assert set(daemon.known()) == {free}, behind
 
 
 # requests to the worker's own functions

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.replay.coalitions.survivors import Survivors
@@ -81,7 +81,7 @@ def test_two_overdue_jobs_let_another_start_first_come_first_served_at_the_next_
         *((policy, 2**32) for policy in FORECAST),  # moments that need two limbs
     ],
 )
-@settings(max_examples=20)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.filter_too_much])
 @given(WORKLOADS, st.data())
 def test_with_the_true_lengths_and_arrivals_the_schedule_goes_on_as_it_did(
     policy: str, long_ago: int, workload: Workload, data: st.DataObject
