@@ -98,3 +98,29 @@ def test_a_job_that_may_run_into_a_maintenance_starts_after_it(consortium: Conso
         assert {start[name] for name in ("early", "median", "late")} == {begin + HOUR}
         assert daemon.end() == 0
     cluster.run("scontrol", "delete", "ReservationName=works")
+
+
+def test_a_job_that_meets_a_limit_starts_when_one_that_shares_it_ends(
+    consortium: Consortium,
+) -> None:
+    cluster = consortium.cluster
+    consortium.configure()
+    cluster.run("sacctmgr", "-i", "modify", "account", "alpha", "set", "GrpJobs=1")
+    with consortium.daemon() as daemon:
+        begin = int(time.time())
+        running = cluster.submit("alpha", JOB_SECONDS)
+        consortium.await_start(running)
+        job, array = cluster.submit("alpha", 1), cluster.submit("alpha", 1, array="0-1")
+        behind = cluster.submit("alpha", 1, dependency=f"afterany:{array}")
+        consortium.until(lambda: forecast_of(consortium, behind) is not None, what="a forecast")
+        told = {
+            one: json.loads(consortium.succeed("explain", str(one), "--json"))["start"]
+            for one in (job, array, behind)
+        }
+        words = consortium.succeed("explain", str(job))
+        assert told[job]["waits_for"] == told[array]["waits_for"] == "limit"
+        assert "as many jobs run as a limit allows, so one of them has to end first." in words
+        assert begin < told[job]["median"] < told[array]["median"] < told[behind]["median"]
+        consortium.cancel(running, job, array, behind)
+        assert daemon.end() == 0
+    cluster.run("sacctmgr", "-i", "modify", "account", "alpha", "set", "GrpJobs=-1")
