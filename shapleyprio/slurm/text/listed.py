@@ -38,8 +38,8 @@ def dependent_line(line: str, delimiter: str) -> tuple[int, tuple[int, ...]] | N
     """Reads one line of ``squeue -h`` in the format of `DEPENDENT_FIELDS`.
 
     Returns:
-        the job, and others or arrays all of which have to end; None if the line cannot be read, or if the job
-        waits for anything else of others.
+        the job, and others or arrays all of which have to end; None if the line cannot be read, or
+        if the job waits for anything else of others.
 
     >>> dependent_line("9!afterok:7(unfulfilled),afterany:8_*(unfulfilled)!", "!")
     (9, (7, 8))
