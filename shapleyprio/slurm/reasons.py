@@ -14,7 +14,7 @@ class SharedBy(StrEnum):
     """Whose jobs use up what a limit allows."""
 
     USER = "user"
-    """Of a user in an account."""
+    """The user, in the same account."""
     ACCOUNT = "account"
     ARRAY = "array"
 

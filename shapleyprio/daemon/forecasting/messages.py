@@ -53,8 +53,8 @@ class Closing(NamedTuple):
     end: int
 
 
-class KeptBack(NamedTuple):
-    """Waiting jobs of which a limit lets no more run at once than run now.
+class MetLimit(NamedTuple):
+    """A limit that lets no more of some waiting jobs run at once than run now.
 
     Attributes:
         jobs: their numbers, the first one first.
@@ -98,7 +98,7 @@ class ForecastRequest(WorkerMessage):
             organization; and those that are to begin later.
         overlap: seconds of accounting that every cycle reads again.
         after: waiting job -> those that have to end before it is released, by their numbers.
-        kept_back: waiting jobs that limits keep back.
+        met_limits: those that keep waiting jobs back.
         asked: a job that nobody has submitted, behind all others, of which alone a forecast is
             wanted; None for forecasts of those that wait.
         closings: partition -> from when to when it will have no node for jobs, the first one first.
@@ -114,7 +114,7 @@ class ForecastRequest(WorkerMessage):
     waiting: tuple[WaitingJob, ...]
     overlap: int
     after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    kept_back: tuple[KeptBack, ...] = ()
+    met_limits: tuple[MetLimit, ...] = ()
     asked: WaitingJob | None = None
     closings: Mapping[str, tuple[Closing, ...]] = field(default_factory=dict)
     with_limit: int | None = None

@@ -13,7 +13,7 @@ from shapleyprio.daemon.estimation.known_capacity import NOWHERE, KnownCapacity
 from shapleyprio.daemon.estimation.known_runs import PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.daemon.forecasting.lessons import Lessons, limit_of
-from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, KeptBack
+from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, MetLimit
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.owen import unions_of
 from shapleyprio.fairness.tenure import NOBODY
@@ -94,7 +94,7 @@ def moment_of(
         if competitors[u].score is None:
             found.add_unknown(u, on_nodes)
         found.add_waiting(u, waiting.get(name, ()), sizes, most)
-    after, limited = found.behind_others(request.kept_back)
+    after, limited = found.behind_others(request.met_limits)
     table = np.array(found.rows, dtype=np.int64).reshape(-1, 7)
     organization, release, processors, limit, user, start, partition = table.T.copy()
     job, owner, held, bay = np.array(found.pieces, dtype=np.int64).reshape(-1, 4).T.copy()
@@ -307,7 +307,7 @@ class _Rows:
             left -= job.tasks
 
     def behind_others(
-        self, kept_back: Iterable[KeptBack]
+        self, met_limits: Iterable[MetLimit]
     ) -> tuple[dict[int, tuple[int, ...]], tuple[Limited, ...]]:
         """Returns the rows that are released after the ends of others -> these; and limits.
 
@@ -323,7 +323,7 @@ class _Rows:
             for row in self._places.get(number, ()):
                 after[row] = tuple(set().union(*before)) if all(before) else (row,)
         limited = []
-        for jobs, shared_by, name, by_processors in kept_back:
+        for jobs, shared_by, name, by_processors in met_limits:
             rows = [row for number in jobs for row in self._places.get(number, ())]
             if found := self._sharing.get((shared_by, name)):
                 limited.append(Limited(tuple(found), tuple(rows), by_processors))

@@ -12,8 +12,8 @@ from shapleyprio.daemon.forecasting.messages import (
     Closing,
     Competitor,
     ForecastRequest,
-    KeptBack,
     KnownNode,
+    MetLimit,
 )
 from shapleyprio.daemon.ranking.demand import Counted
 from shapleyprio.daemon.ranking.observing import Observed
@@ -111,7 +111,7 @@ def competition(observed: Observed, ranked: Ranked, overlap: int, slurm: Slurm) 
         overlap=overlap,
         parents={row.organization: row.parent for row in ranked.standings if row.parent},
         after=after,
-        kept_back=limits.known,
+        met_limits=limits.known,
         closings=closings,
     )
 
@@ -160,7 +160,7 @@ class _Limits:
         unknown: the numbers of others that do not seem to lack anything.
     """
 
-    known: tuple[KeptBack, ...] = ()
+    known: tuple[MetLimit, ...] = ()
     unknown: frozenset[int] = frozenset()
 
 
@@ -185,7 +185,7 @@ def _limits(
     if not met:
         return _Limits()
     first: dict[tuple[str, ...], PendingJob] = {}
-    jobs: dict[KeptBack, list[PendingJob]] = {}
+    jobs: dict[MetLimit, list[PendingJob]] = {}
     unknown = set()
     for job in met:
         if lack_of(job.reason).of_jobs:
@@ -206,7 +206,7 @@ def _limits(
     return _Limits(tuple(known), frozenset(unknown))
 
 
-def _limit(job: PendingJob) -> KeptBack | None:
+def _limit(job: PendingJob) -> MetLimit | None:
     """Returns the limit that a job meets, without jobs; None if one does not know who shares it."""
     lack = lack_of(job.reason)
     by_processors = not (lack.of_jobs or lack.shared_by is SharedBy.ARRAY)
@@ -219,7 +219,7 @@ def _limit(job: PendingJob) -> KeptBack | None:
             name = job.account
         case SharedBy.ARRAY:
             name = str(job.array_job_id)
-    return KeptBack((), lack.shared_by, name, by_processors)
+    return MetLimit((), lack.shared_by, name, by_processors)
 
 
 def _dependencies(
