@@ -154,7 +154,7 @@ def test_forecasts_are_scored_beside_limits_and_mean_waits() -> None:
     found = answer(*FORECASTS)
     assert found["experiment"] == "forecasts"
     assert found["parameters"]["policies"] == ["live", "fairshare"]
-    ways = ["futures", "limits", "mean wait"]
+    ways = ["futures", "running known", "limits", "mean wait"]
     assert [line["group"]["by"] for line in found["summary"]] == 2 * ways
     assert len(found["rows"]) == 3 * 2 * 3 * len(ways)
     for row in found["rows"]:

@@ -18,14 +18,20 @@ from shapleyprio.replay.forecasts.forecast import forecasts
 from shapleyprio.replay.forecasts.futures import by_limits, play
 from shapleyprio.replay.forecasts.observing import Observer, Orders, schedule_with_orders
 from shapleyprio.replay.forecasts.scoring import MeanWaits
-from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from shapleyprio.replay.workloads.workload import Consortium, Workload, with_history, workload_of
+
+FEW = 20
+"""Futures for a median alone."""
 
 MOST_DRAWS = 200
 """Windows drawn until in one enough jobs wait."""
 
 FUTURES, LIMITS, MEAN_WAIT = "futures", "limits", "mean wait"
 """By what a start is forecast."""
+
+RUNNING_KNOWN = "running known"
+"""By futures in which the jobs that run now last as long as they really did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,17 +94,27 @@ class _Asked:
         workload, starts = self._workload, _starts_of(self._workload, schedule)
         observer = Observer(self._log, self._consortium, workload, schedule)
         expected = MeanWaits(workload, schedule)
-        random = np.random.default_rng(self._cell.drawn_seed(f"forecasts/{policy}"))
+        random, other_random = (
+            np.random.default_rng(self._cell.drawn_seed(f"{what}/{policy}"))
+            for what in ("forecasts", "running known")
+        )
         for job in self._sampled(self._waiting(schedule)).tolist():
             t = int(workload.release[job])
             known = observer.at(t)
             place = int(np.flatnonzero(known.present.jobs.position == workload.position[job])[0])
-            order = orders(t)
-            futures = play(known.present, order, known.predictor, known.past, random)
-            forecast = forecasts(known.present, futures)[place]
+            order, present = orders(t), known.present
+            futures = play(present, order, known.predictor, known.past, random)
+            forecast = forecasts(present, futures)[place]
+            lengths = np.where(present.waits, UNKNOWN, present.jobs.processing_time)
+            knowing = play(
+                *(present, order, known.predictor, known.past, other_random),
+                known=lengths,
+                futures=FEW,
+            )
             by = {
                 FUTURES: forecast.median,
-                LIMITS: int(by_limits(known.present, order)[place]),
+                RUNNING_KNOWN: forecasts(present, knowing)[place].median,
+                LIMITS: int(by_limits(present, order)[place]),
                 MEAN_WAIT: expected.start_of(job, t),
             }
             start = None if starts[job] == NEVER else int(starts[job])

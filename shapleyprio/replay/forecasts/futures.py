@@ -174,6 +174,7 @@ def play(
     futures: int = FUTURES,
     wanted: Ints | None = None,
     drawn_by: Ints | None = None,
+    known: Ints | None = None,
 ) -> Ints:
     """Plays futures with lengths and arrivals as they may be.
 
@@ -188,6 +189,8 @@ def play(
             released some day.
         drawn_by: int64[jobs of the present], limits by which lengths are drawn, as if jobs had had
             those when their users decided on their work; None for their own.
+        known: int64[jobs of the present], their processing times; UNKNOWN for those to draw. None
+            to draw all.
 
     Returns:
         int64[futures, jobs of the present], when each starts; NEVER if not within four weeks.
@@ -202,6 +205,8 @@ def play(
     )
     ended = np.flatnonzero(present.waits & (jobs.limit < drawn_by))  # by their shorter limits
     lengths[:, ended] = np.minimum(lengths[:, ended], jobs.limit[ended])
+    if known is not None:
+        lengths = np.where(known == UNKNOWN, lengths, known)
     found, days = [], 1
     for one, seed in zip(lengths, random.integers(2**62, size=futures).tolist(), strict=True):
         while True:
