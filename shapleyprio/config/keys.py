@@ -93,6 +93,12 @@ class FairnessSection(ConfigSection):
         "partition than it brings, with it (docs/operations.md). The weight has to be cpus.",
         "4h",
     )
+    guarantee_ahead: Switch = key(
+        False,
+        "Whether these jobs go first earlier, by as long as jobs that run may hold the processors "
+        "that they need, by their time limits: so that they start by then.",
+        True,
+    )
     leave_out_accounts: Names = key(
         (),
         "Accounts, with unclaimed ones below them, that take no part: their jobs earn and cost "

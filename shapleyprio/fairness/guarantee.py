@@ -1,13 +1,16 @@
 """Guarantees: jobs that go first, whatever the rule says, since their organization lends its own.
 
 As long as an organization uses less in a partition than it brings there, its jobs that fit within
-the difference go before all others once they have waited for as long as its guarantee says.
+the difference go before all others once they have waited for as long as its guarantee says; or
+earlier, by as long as it may take until enough processors are free.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class EligibleJob:
         processors: that it, or each task, asks for.
         tasks: how many there are.
         partitions: in which it may start; the empty name is that of all nodes.
+        ahead: seconds by which it goes first earlier.
     """
 
     job: int
@@ -29,6 +33,7 @@ class EligibleJob:
     processors: int
     tasks: int = 1
     partitions: Collection[str] = ("",)
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,33 @@ class Lent:
         return {other for one in job.partitions for other in self.sharing.get(one, ())}
 
 
+class Freeing:
+    """When processors of a partition will be free, if its jobs run up to their time limits.
+
+    Args:
+        free: processors that are free now.
+        ends: second up to which a job may run, None without a limit -> processors that it holds.
+    """
+
+    def __init__(self, free: int, ends: Iterable[tuple[int | None, int]]) -> None:
+        known = sorted((end, count) for end, count in ends if end is not None)
+        self._ends = [end for end, _ in known]
+        self._free = list(accumulate((count for _, count in known), initial=free))
+
+    def wait_for(self, processors: int, t: int, most: int) -> int:
+        """Returns for how many seconds a job may have to wait for so many processors, at most.
+
+        >>> [Freeing(1, [(50, 2), (20, 1), (None, 9)]).wait_for(n, 10, 90) for n in range(1, 6)]
+        [0, 10, 40, 40, 90]
+        """
+        place = bisect_left(self._free, processors)
+        if place == 0:
+            return 0
+        if place > len(self._ends):
+            return most
+        return min(max(self._ends[place - 1] - t, 0), most)
+
+
 def has_waited(t: int, since: int, guarantee: int | None) -> bool:
     """Returns whether a job that waits since a second is due at t; without a guarantee none is."""
     return guarantee is not None and t - since >= guarantee
@@ -95,5 +127,9 @@ def guaranteed(
     >>> [job.job for job in guaranteed(10, {"a": 4}, lent, jobs)]
     [1, 2]
     """
-    due = [job for job in jobs if has_waited(t, job.since, guarantees.get(job.organization))]
+    due = [
+        job
+        for job in jobs
+        if has_waited(t + job.ahead, job.since, guarantees.get(job.organization))
+    ]
     return list(lent.fitting(sorted(due, key=lambda job: (job.since, job.tasks, job.job))))

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from shapleyprio.daemon.ranking.guarantees import AHEAD
 from tests.end_to_end.consortium import ALL_CPUS, CPUS_PER_NODE, Consortium, clear
 
 pytestmark = pytest.mark.real_slurm
@@ -79,6 +80,25 @@ def test_it_is_kept_under_short_jobs_of_others_though_the_rule_puts_its_owner_la
         if number == str(job)
     ]
     assert GUARANTEE <= begin <= 2 * GUARANTEE
+
+
+def test_it_is_asked_for_ahead_where_others_may_hold_all_nodes_for_longer(
+    indebted: Consortium,
+) -> None:
+    indebted.configure(poll_seconds=30, guarantee=f"{GUARANTEE}s", guarantee_ahead=True)
+    held = [submit(indebted, name, 6 * GUARANTEE) for name in ("alpha", "beta", "beta")]
+    for job in held:
+        indebted.await_start(job)
+    job = submit(indebted, "gamma", MINUTE)
+    with indebted.daemon() as daemon:
+        indebted.until(lambda: became(indebted).get("asked") == 1, what="a cycle")
+        explained = " ".join(indebted.run("explain", str(job)).stdout.split())
+        assert AHEAD in explained
+        assert indebted.order()[-1] == "gamma"
+        assert max(indebted.waiting().values(), key=lambda one: one.priority).job_id == job
+        indebted.cancel(*held)
+        indebted.await_start(job)
+        assert daemon.end() == 0
 
 
 def test_it_is_broken_and_counted_where_others_hold_all_nodes_for_longer(

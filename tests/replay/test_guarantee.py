@@ -22,6 +22,7 @@ from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.policies import RunOptions, run_policy
 from shapleyprio.replay.policies.own import own_decisions
 from shapleyprio.replay.workloads.bays import Bays
+from shapleyprio.replay.workloads.choices import Guarantee
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.workload import Window, Workload, jobs_of, whole_log, workload_of
 from tests.replay import literal
@@ -73,20 +74,37 @@ def apart(workload: Workload) -> Workload:
 class Keeping(literal.CoalitionSchedule):
     """A schedule in which goes first what the daemon would put first."""
 
-    def __init__(self, workload: Workload, seconds: int) -> None:
+    def __init__(self, workload: Workload, seconds: int, *, ahead: bool = False) -> None:
         self.names = range(len(workload.organizations))
         super().__init__(workload, frozenset(self.names))
         self.seconds = seconds
+        self.ahead = ahead
 
     def asking(self, t: int, tasks: Iterable[literal.Task]) -> list[int]:
         """The places in the log of the jobs that ask."""
         waiting = [
-            EligibleJob(task.position, str(task.organization), task.release, task.processors)
+            EligibleJob(
+                task.position,
+                str(task.organization),
+                task.release,
+                task.processors,
+                ahead=self.may_wait(task, t) if self.ahead else 0,
+            )
             for task in tasks
         ]
         unused = {(str(u), ""): self.owned[u] - literal.occupied(self, t, u) for u in self.names}
         guarantees = dict.fromkeys(map(str, self.names), self.seconds)
         return [job.job for job in guaranteed(t, guarantees, Lent(unused, {"": [""]}), waiting)]
+
+    def may_wait(self, task: literal.Task, t: int) -> int:
+        """How long it may last until its processors are free."""
+        ends = sorted(max(start.estimated_end, t + 1) for start in self.running(t))
+        for later in (t, *ends):
+            held = [s for s in self.running(t) if max(s.estimated_end, t + 1) > later]
+            room = self.processors - sum(start.task.processors for start in held)
+            if task.processors <= room:
+                return later - t
+        return self.seconds
 
     def decide(self, t: int, pick: literal.Pick, random: Random | None = None) -> None:
         def kept(waiting: Sequence[int]) -> int:
@@ -116,8 +134,8 @@ class Looks:
 class KeepingWhole(Keeping):
     """One of whole jobs, where those that ask pass others, and each has a reservation."""
 
-    def __init__(self, workload: Workload, seconds: int) -> None:
-        super().__init__(workload, seconds)
+    def __init__(self, workload: Workload, seconds: int, *, ahead: bool = False) -> None:
+        super().__init__(workload, seconds, ahead=ahead)
         self.looks = Looks()
 
     def look(self, t: int) -> list[literal.Task]:
@@ -174,9 +192,10 @@ class KeepingWhole(Keeping):
 class KeepingInBays(ConfinedSchedule):
     """One with partitions."""
 
-    def __init__(self, workload: Workload, seconds: int) -> None:
+    def __init__(self, workload: Workload, seconds: int, *, ahead: bool = False) -> None:
         super().__init__(workload, frozenset(range(len(workload.organizations))))
         self.seconds = seconds
+        self.ahead = ahead
 
     def share(self, p: int, q: int) -> bool:
         return bool(set(self.bays_of[p]) & set(self.bays_of[q]))
@@ -204,11 +223,28 @@ class KeepingInBays(ConfinedSchedule):
                 task.release,
                 task.processors,
                 partitions=(str(self.partition_of[task.job]),),
+                ahead=self.may_wait(task, t) if self.ahead else 0,
             )
             for task in tasks
         ]
         guarantees = {str(u): self.seconds for u in self.members}
         return [job.job for job in guaranteed(t, guarantees, lent, waiting)]
+
+    def may_wait(self, task: literal.Task, t: int) -> int:
+        """How long it may last until its processors are free."""
+        bays = self.bays_of[self.partition_of[task.job]]
+        ends = sorted(max(start.estimated_end, t + 1) for start in self.running(t))
+        for later in (t, *ends):
+            held = [
+                bay
+                for start, held in zip(self.starts, self.held, strict=True)
+                if start.end > t and max(start.estimated_end, t + 1) > later
+                for bay, _ in held
+            ]
+            room = sum(bay in bays for bay, _ in self.everything) - sum(x in bays for x in held)
+            if task.processors <= room:
+                return later - t
+        return self.seconds
 
 
 class KeepingCopiesInBays(KeepingInBays):
@@ -239,8 +275,8 @@ class KeepingCopiesInBays(KeepingInBays):
 class KeepingWholeInBays(KeepingInBays):
     """One of whole jobs, where those that ask pass others, and each has a reservation."""
 
-    def __init__(self, workload: Workload, seconds: int) -> None:
-        super().__init__(workload, seconds)
+    def __init__(self, workload: Workload, seconds: int, *, ahead: bool = False) -> None:
+        super().__init__(workload, seconds, ahead=ahead)
         self.looks = Looks()
         self.asked: list[literal.Task] = []
         self.reserved: list[tuple[int, int]] = []
@@ -280,16 +316,18 @@ class KeepingWholeInBays(KeepingInBays):
         super().block(task, p, t, fits=fits or task in self.asked)
 
 
-def keeping(workload: Workload, seconds: int) -> literal.CoalitionSchedule:
+def keeping(workload: Workload, seconds: int, *, ahead: bool) -> literal.CoalitionSchedule:
     if workload.bays is not None:
         kind = KeepingWholeInBays if workload.wide == "rigid" else KeepingCopiesInBays
-        return kind(workload, seconds)
-    return (KeepingWhole if workload.wide == "rigid" else Keeping)(workload, seconds)
+        return kind(workload, seconds, ahead=ahead)
+    return (KeepingWhole if workload.wide == "rigid" else Keeping)(workload, seconds, ahead=ahead)
 
 
-def simulated(workload: Workload, policy: str, seconds: int) -> literal.CoalitionSchedule:
+def simulated(
+    workload: Workload, policy: str, seconds: int, *, ahead: bool = False
+) -> literal.CoalitionSchedule:
     """What a policy makes of a small workload with a guarantee."""
-    schedule = keeping(workload, seconds)
+    schedule = keeping(workload, seconds, ahead=ahead)
     rule = literal.RULES[policy]
     for t in literal.moments(workload, [schedule]):
         schedule.decide(t, partial(rule, schedule, t), Random(0))
@@ -305,6 +343,22 @@ def test_what_goes_first_is_what_the_daemon_puts_first(
     made = run_policy(workload, f"{policy}@{seconds}s")
     expected = literal.processors_started(simulated(workload, policy, seconds).starts)
     assert processors_started(made) == expected
+
+
+BACKFILLED = crowded(
+    owned=st.integers(0, 5), widths=st.integers(1, 5), wide="rigid", backfills=st.just("easy")
+)
+
+
+@pytest.mark.parametrize("policy", ["fairshare", "fcfs"])
+@settings(max_examples=80)
+@given(workload=BACKFILLED | in_bays(BACKFILLED), seconds=SECONDS)
+def test_jobs_ask_ahead_by_as_long_as_their_processors_may_be_held(
+    policy: str, workload: Workload, seconds: int
+) -> None:
+    made = run_policy(workload, f"{policy}@{seconds}s:ahead")
+    found = simulated(workload, policy, seconds, ahead=True)
+    assert processors_started(made) == literal.processors_started(found.starts)
 
 
 @given(workload=BUSY | RIGID, seconds=SECONDS)
@@ -404,7 +458,8 @@ def test_who_comes_first_by_the_rule_is_served_as_soon_whoever_asks(
     def first_listed(situation: Situation) -> list[OrganizationState]:
         return list(situation.waiting)
 
-    schedule = own_decisions(workload, "listed", first_listed, RunOptions(guarantee=seconds))
+    kept = Guarantee(seconds, ahead=False)
+    schedule = own_decisions(workload, "listed", first_listed, RunOptions(guarantee=kept))
     assert longest_claim(workload, schedule, 0, 0) <= longest_job(workload)
 
 

@@ -23,7 +23,7 @@ guarantee_option = click.option(
     "--guarantee",
     metavar="4h",
     help="Run each policy also with this guarantee, as fairness.guarantee of the daemon, under the "
-    "name POLICY@4h.",
+    "name POLICY@4h. With 4h:ahead as fairness.guarantee_ahead.",
 )
 
 

@@ -8,7 +8,7 @@ committed, so a failed transaction leaves nothing behind.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -16,7 +16,7 @@ from typing import Self
 from shapleyprio.daemon.accounting.accounted import AccountedRecords
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger
-from shapleyprio.fairness.runs import RunKey
+from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.store import AllocatedRun, Runs, Transaction, View, Watermark
 
@@ -110,15 +110,14 @@ class KnownRuns:
         self._load(runs)
         return +self._running
 
-    def at_work(self, runs: Runs) -> Mapping[str, Counter[str]]:
-        """Returns node -> organization -> processors that work for it now."""
+    def at_work(self, runs: Runs) -> Sequence[tuple[str, Run]]:
+        """Returns the runs that hold processors now, and for which organization each one works."""
         placed = self._load(runs)
-        found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for key in self._unfinished:
-            for organization in _runs_for(placed[key]):
-                for node, processors in placed[key][0].processors.items():
-                    found[node][organization] += processors
-        return found
+        return [
+            (organization, placed[key][0])
+            for key in self._unfinished
+            for organization in _runs_for(placed[key])
+        ]
 
     def running_tasks(self, runs: Runs, arrays: Collection[int]) -> Mapping[int, int]:
         """Returns how many tasks of each of some arrays have not ended."""

@@ -11,6 +11,7 @@ from operator import attrgetter
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.daemon.ranking.demand import Counted, CountingJobs
 from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import Claims
@@ -75,7 +76,7 @@ class Observation:
         tenures: who holds which node, account and partition.
         t: second for which all this counts.
         queue: all jobs of the cluster that wait, as it was read.
-        at_work: node -> organization -> processors that work for it; empty without guarantees.
+        at_work: organizations and the runs that hold processors for them; empty without guarantees.
     """
 
     pending: Sequence[PendingJob]
@@ -86,7 +87,7 @@ class Observation:
     tenures: Tenures
     t: int
     queue: PendingQueue = field(default_factory=PendingQueue)
-    at_work: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    at_work: Sequence[tuple[str, Run]] = ()
 
     @cached_property
     def left_out(self) -> frozenset[str]:

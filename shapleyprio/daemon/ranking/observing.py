@@ -126,7 +126,7 @@ class ClusterObserver:
                 tenures=opened.tenures,
                 t=t,
                 queue=in_slurm,
-                at_work=opened.runs.at_work(transaction.runs) if self._has_guarantees else {},
+                at_work=opened.runs.at_work(transaction.runs) if self._has_guarantees else (),
             )
             since = opened.watermark.opened
             note_capacities(transaction.observed, observation, self._names, since)

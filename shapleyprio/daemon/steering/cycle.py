@@ -206,7 +206,12 @@ class Cycle:
         ranked = self._ranker.rank(report.number, opened, observed, layout)
         report = replace(report, ranked=ranked)
         yield report
-        guaranteed = guaranteed_jobs(observed, report.accounted.started, self._config.guarantees)
+        guaranteed = guaranteed_jobs(
+            observed,
+            report.accounted.started,
+            self._config.guarantees,
+            ahead=self._config.fairness.guarantee_ahead,
+        )
         plan = self._plan(report, observed.observation, ranked.wanted, source, guaranteed)
         report = replace(watch.lap(report, "rank"), plan=plan)
         yield report

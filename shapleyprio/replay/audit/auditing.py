@@ -172,7 +172,7 @@ def audit(
         else guarantees_under(
             workload,
             [recorded, *(one for one in others if "@" in one.policy)],
-            seconds_in(guarantee) or 0,
+            seconds_in(guarantee.partition(":")[0]) or 0,
         ),
     )
 

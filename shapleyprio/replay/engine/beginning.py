@@ -16,6 +16,7 @@ from shapleyprio.replay.engine.state import (
     Record,
     World,
 )
+from shapleyprio.replay.workloads.choices import Guarantee
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
@@ -162,7 +163,7 @@ def record_of(
     seed: int,
     *,
     wide: bool,
-    guarantee: int | None = None,
+    guarantee: Guarantee | None = None,
 ) -> Record:
     """Makes an empty record of that coalition's schedule.
 
@@ -171,6 +172,7 @@ def record_of(
     owned = workload.owned
     k, room = len(owned), int(jobs.width.sum())
     first, owner, processors = _parts(workload)
+    wait, ahead = guarantee or (NEVER, False)
     passes = guarantee is not None and workload.wide == "rigid"
     partitions = 1 if workload.bays is None else len(workload.bays.partitions)
     asking = int(owned.sum()) if passes else 0
@@ -184,7 +186,7 @@ def record_of(
         usage=np.zeros(k),
         decay=np.zeros((2, 0)),
         fair_share=np.zeros((2, k), dtype=np.int64),
-        guarantee=np.array([NEVER if guarantee is None else guarantee, 1, 0], dtype=np.int64),
+        guarantee=np.array([wait, 1, 0, ahead], dtype=np.int64),
         asks=np.zeros((passes * len(workload.job), 2), dtype=np.int64),
         asking=np.zeros(asking, dtype=np.int64),
         reserved=np.zeros((asking + 1, 2), dtype=np.int64),

@@ -166,9 +166,9 @@ class Record(NamedTuple):
         usage: [k], decayed processor-seconds of each organization's jobs (`native/decay.h`).
         decay: [2, steps], how usage decays (`decay.steps_of`); [2, 0] if it does not.
         fair_share: [2, k], of KAI: processors, and what was rounded down (`native/kai.h`).
-        guarantee: [3], wait after which a job goes first that fits into what its organization
-            lends, NEVER without one; how often it was looked who asks for it; and how many that ask
-            have a reservation at this moment, with partitions.
+        guarantee: [4], wait after which a job goes first that fits into what its organization
+            lends, NEVER without one; how often it was looked who asks for it; how many that ask
+            have a reservation at this moment, with partitions; and whether they ask ahead.
         asks: [jobs, 2], since which look each one asks, and at which it asked last; [0, 2] but with
             a guarantee for whole jobs (`native/asking.h`).
         asking: [room], the jobs that ask, the one that goes first at the begin.

@@ -1,5 +1,7 @@
 #include "asking.h"
 
+#include "starting.h"
+
 /* Whether of two jobs that ask the one goes before the other. */
 static bool goes_before(const World *world, int64_t one, int64_t other) {
     int64_t since = row(world->record.asks, one)[SINCE];
@@ -29,15 +31,32 @@ static bool is_lent(const World *world) {
     return partition < world->record.lent.n[0];
 }
 
-/* Takes what a job asks for from what is lent; returns whether it fits. */
-static bool take_lent(const World *world, int64_t job) {
+/* Whether a job fits into what is lent. */
+static bool fits_lent(const World *world, int64_t job) {
+    return world->jobs.width.at[job] <= world->record.lent.at[partition_of_job(world, job)];
+}
+
+/* Takes what a job asks for from what is lent. */
+static void take_lent(const World *world, int64_t job) {
     const Ints lent = world->record.lent;
     int64_t own = partition_of_job(world, job), width = world->jobs.width.at[job];
-    if (width > lent.at[own])
-        return false;
     for (int64_t partition = 0; partition < lent.n[0]; partition++)
         lent.at[partition] -= share_nodes(world, own, partition) ? width : 0;
-    return true;
+}
+
+/* Whether a released job has waited for long enough, together with what it still may have to wait
+ * for its processors if it asks ahead. */
+static bool is_due(const World *world, int64_t c, int64_t t, int64_t job) {
+    const Ints guarantee = world->record.guarantee;
+    int64_t left = world->jobs.release.at[job] + guarantee.at[0] - t;
+    if (left <= 0 || guarantee.at[AHEAD] == 0)
+        return left <= 0;
+    int64_t partition = partition_of_job(world, job);
+    int64_t free = is_confined(world) ? partition_of(world, c, partition)[OPEN]
+                                      : world->state.free.at[c];
+    Reservation found =
+        reservation_for(world, c, t, world->jobs.width.at[job], free, partition);
+    return found.spare < 0 || found.until - t >= left;
 }
 
 /* Returns the first job of u that has not started, or one before it. */
@@ -62,12 +81,14 @@ int64_t find_asking(const World *world, int64_t c, int64_t t) {
     for (int64_t u = 0; u < organizations_of(&world->state); u++) {
         int64_t job = first_of(world, c, u), end = jobs->first.at[u + 1];
         note_lent(world, c, u);
-        for (; job < end && is_lent(world); job++) {
+        for (; job < end && jobs->release.at[job] <= t && is_lent(world); job++) {
             int64_t *asks = row(record->asks, job);
-            if (jobs->release.at[job] > t - record->guarantee.at[0])
+            bool due = is_due(world, c, t, job);
+            if (!due && record->guarantee.at[AHEAD] == 0)
                 break;
-            if (has_started(world, c, u, job) || !take_lent(world, job))
+            if (!due || has_started(world, c, u, job) || !fits_lent(world, job))
                 continue;
+            take_lent(world, job);
             if (asks[SEEN] != last)
                 asks[SINCE] = now;
             asks[SEEN] = now;

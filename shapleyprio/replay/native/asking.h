@@ -6,9 +6,9 @@
 
 #include "arriving.h"
 
-/* Of `guarantee`, behind the wait: how often it was looked who asks, and how many jobs that ask
- * have a reservation at this moment, with partitions. */
-enum { LOOKS = 1, RESERVATIONS };
+/* Of `guarantee`, behind the wait: how often it was looked who asks, how many jobs that ask have a
+ * reservation at this moment, with partitions, and whether they ask ahead. */
+enum { LOOKS = 1, RESERVATIONS, AHEAD };
 
 /* Columns of asks: numbers of looks at who asks. */
 enum { SINCE, SEEN };

@@ -15,7 +15,7 @@ from shapleyprio.replay.policies.loading import function_named
 from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions, no_progress
 from shapleyprio.replay.policies.utilities import utility_named
 from shapleyprio.replay.progress import ProgressCallback
-from shapleyprio.replay.workloads.choices import DEFAULT_SEED
+from shapleyprio.replay.workloads.choices import DEFAULT_SEED, Guarantee
 
 if TYPE_CHECKING:
     from shapleyprio.replay.engine.schedule import Schedule
@@ -31,6 +31,9 @@ from shapleyprio.replay.policies.registry import (
     compiled,
     policies_heeding,
 )
+
+AHEAD = "ahead"
+"""So ends the name of a guarantee of which jobs ask ahead."""
 
 
 def run_policy(
@@ -94,7 +97,8 @@ def policy_named(name: str) -> Policy:
         name: one of `POLICIES`; ``fairshare:HALF-LIFE`` or ``kai:HALF-LIFE``, such as
             fairshare:7d; ``ref:UTILITY`` for one of `shapleyprio.replay.policies.utilities`;
             ``rule:NAME`` for one of the daemon's `RULES`; or ``module:function`` for a user's own
-            (see `shapleyprio.replay.policies.own`). With ``@4h`` behind it, with a guarantee.
+            (see `shapleyprio.replay.policies.own`). With ``@4h`` behind it, with a guarantee, with
+            ``@4h:ahead`` one of which jobs ask ahead.
 
     Raises:
         PolicyError: there is no such policy.
@@ -124,14 +128,24 @@ def policy_named(name: str) -> Policy:
 
 def _with_guarantee(name: str) -> Policy:
     before, _, wait = name.partition("@")
-    policy, seconds = policy_named(before), seconds_in(wait)
+    duration, colon, how = wait.partition(":")
+    policy, seconds = policy_named(before), seconds_in(duration)
     if not _keeps_guarantees(before):
         raise PolicyError(f"policy {before} keeps no guarantees; leave @{wait} out")
-    if not seconds:
-        raise PolicyError(f"policy {name!r}: {wait!r} is no wait; write for instance {before}@4h")
+    if not seconds or how != (AHEAD if colon else ""):
+        raise PolicyError(
+            f"policy {name!r}: {wait!r} is no wait; write for instance {before}@4h, or "
+            f"{before}@4h:{AHEAD}"
+        )
+    guarantee = Guarantee(seconds, ahead=bool(colon))
 
     def schedule(workload: Workload, options: RunOptions) -> Schedule:
-        found = policy.schedule(workload, replace(options, guarantee=seconds))
+        if guarantee.ahead and (workload.wide, workload.backfill) != ("rigid", "easy"):
+            raise PolicyError(
+                f"policy {name}: jobs ask ahead where whole jobs are backfilled; take --wide rigid "
+                "--backfill easy"
+            )
+        found = policy.schedule(workload, replace(options, guarantee=guarantee))
         return replace(found, policy=name)
 
     return replace(

@@ -19,6 +19,7 @@ from shapleyprio.replay.engine.state import Coalitions, Record, World
 from shapleyprio.replay.engine.values import exact_worths
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.progress import ProgressCallback
+from shapleyprio.replay.workloads.choices import Guarantee
 from shapleyprio.replay.workloads.workload import Workload
 
 LONGEST = 38
@@ -50,7 +51,7 @@ def compiled_decisions(
 
 
 def one_world(
-    workload: Workload, keys: Keys, seed: int, *, wide: bool, guarantee: int | None = None
+    workload: Workload, keys: Keys, seed: int, *, wide: bool, guarantee: Guarantee | None = None
 ) -> World:
     """Returns the world of the coalition of all, whose schedule is recorded."""
     jobs = jobs_of(workload)

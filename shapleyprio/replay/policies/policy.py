@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
 from shapleyprio.replay.progress import ProgressCallback
-from shapleyprio.replay.workloads.choices import DEFAULT_SEED
+from shapleyprio.replay.workloads.choices import DEFAULT_SEED, Guarantee
 
 if TYPE_CHECKING:
     from shapleyprio.replay.coalitions.estimate import Estimate
@@ -37,8 +37,8 @@ class RunOptions:
         cores: processors that ref, shapley and live may compute on.
         dask: client (`distributed.Client`) of workers on which ref computes instead; None without.
         estimation: of contributions by shapley and live.
-        guarantee: seconds after which a job goes first that fits into what its organization lends
-            in its partition; None for never. Those that say what is fair or was, have none.
+        guarantee: when a job goes first that fits into what its organization lends in its
+            partition; None for never. Those that say what is fair or was, have none.
         progress: called with the second of the window that was reached.
         estimated: called by shapley and live with each estimate, and the second that it is of.
     """
@@ -48,7 +48,7 @@ class RunOptions:
     cores: int = 1
     dask: Any = None
     estimation: Estimation = DEFAULT_ESTIMATION
-    guarantee: int | None = None
+    guarantee: Guarantee | None = None
     progress: ProgressCallback = no_progress
     estimated: Callable[[int, Estimate], None] = not_kept
 

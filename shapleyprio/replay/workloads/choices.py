@@ -5,7 +5,7 @@ The first of each is taken unless another is named; a log's format is found out.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 Format = Literal["swf", "sacct", "store", "export"]
 Shares = Literal["zipf", "uniform"]
@@ -18,6 +18,19 @@ SHARES: tuple[Shares, ...] = get_args(Shares)
 WIDE: tuple[Wide, ...] = get_args(Wide)
 BACKFILLS: tuple[Backfill, ...] = get_args(Backfill)
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
+
+
+class Guarantee(NamedTuple):
+    """When jobs go first that fit into what their organization lends.
+
+    Attributes:
+        wait: seconds that they have waited.
+        ahead: whether it counts, too, how long they may still have to wait for processors.
+    """
+
+    wait: int
+    ahead: bool
+
 
 DEFAULT_SHARES = SHARES[0]
 DEFAULT_WIDE = WIDE[0]

@@ -14,6 +14,7 @@ from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.daemon.answering.freshness import sentences_on_guarantees
 from shapleyprio.daemon.pushing import orders
+from shapleyprio.daemon.ranking.guarantees import AHEAD
 from shapleyprio.replay.logs.exports.rows import PARTS, ExportSpan
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.store import Store
@@ -96,6 +97,24 @@ def test_a_job_goes_first_once_it_has_waited_and_what_was_found_comes_back(
     assert exceptions(service, since=0)[0].ended_by == "its guarantee no longer holds"
     assert {**found(service), "jobs": usual["jobs"]} == usual
     assert [job.site_factor for job in service.slurm.jobs()] == [job.site_factor for job in of_jobs]
+
+
+@pytest.mark.parametrize(("limit", "asks"), [(90, False), (150, True), (None, True)])
+def test_it_is_asked_for_ahead_where_limits_allow_others_to_hold_what_it_needs(
+    store: Store, limit: int | None, *, asks: bool
+) -> None:
+    """Nine processors are free after so many minutes at the latest, and one by no limit."""
+    service = service_with(store, {"guarantee": "2h"}, guests=3, guarantee_ahead=True)
+    more = {} if limit is None else {"limit": 60 * limit}
+    service.slurm.submit("guest", processors=9, processing_time=3 * HOUR, **more)
+    service.slurm.advance(service.slurm.now)
+    submit(service, "biology", 5)
+    job = submit(service, "biology", 3)
+    assert follow(service, 60) == ({("biology", "asked"): 1} if asks else {})
+    if asks:
+        (row,) = exceptions(service)
+        assert row.job_id == job
+        assert row.reason.endswith(f"the job has waited 60 s{AHEAD}")
 
 
 def test_it_is_kept_by_a_start_in_time_and_what_the_job_uses_counts(store: Store) -> None:
