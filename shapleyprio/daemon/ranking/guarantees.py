@@ -123,13 +123,17 @@ def _eligible(
     tasks, t = observed.demand.tasks, observed.observation.t
     for job in jobs:
         name, since = organization_of(job.account, job.partition), job.eligible or 0
+        guarantee = guarantees.get(name)
+        if guarantee is None:
+            continue
         partitions = tuple(job.partition.split(","))
-        most = guarantees.get(name, 0)
         waits = (
-            freeing[one].wait_for(job.processors, t, most) for one in partitions if one in freeing
+            freeing[one].wait_for(job.processors, t, guarantee)
+            for one in partitions
+            if one in freeing
         )
         ahead = min(waits, default=0)
-        if has_waited(t + ahead, since, guarantees.get(name)):
+        if has_waited(t + ahead, since, guarantee):
             yield EligibleJob(
                 job=job.job_id,
                 organization=name,

@@ -99,14 +99,13 @@ def test_a_job_goes_first_once_it_has_waited_and_what_was_found_comes_back(
     assert [job.site_factor for job in service.slurm.jobs()] == [job.site_factor for job in of_jobs]
 
 
-@pytest.mark.parametrize(("limit", "asks"), [(90, False), (150, True), (None, True)])
+@pytest.mark.parametrize(("limit", "asks"), [(5400, False), (9000, True), (None, True)])
 def test_it_is_asked_for_ahead_where_limits_allow_others_to_hold_what_it_needs(
     store: Store, limit: int | None, *, asks: bool
 ) -> None:
-    """Nine processors are free after so many minutes at the latest, and one by no limit."""
+    """Nine processors are free after so long at the latest, and the others at no known time."""
     service = service_with(store, {"guarantee": "2h"}, guests=3, guarantee_ahead=True)
-    more = {} if limit is None else {"limit": 60 * limit}
-    service.slurm.submit("guest", processors=9, processing_time=3 * HOUR, **more)
+    service.slurm.submit("guest", processors=9, processing_time=3 * HOUR, limit=limit)
     service.slurm.advance(service.slurm.now)
     submit(service, "biology", 5)
     job = submit(service, "biology", 3)
