@@ -19,6 +19,9 @@ TEST_LIBRARIES = "/opt/tests"
 SLOWEST = 15
 """Tests whose time the log has."""
 
+SHARED = ROOT.parent / "shared"
+"""Real logs, beside the checkout in the roots as well, where there are any."""
+
 MOST_REPEATED = 10
 """Failed tests that are run once more; where it is more of them, it is no chance."""
 
@@ -200,7 +203,7 @@ def _pytest(
         step = Step(
             command=("env", "--chdir=/source", PYTHON, "-m", "pytest", *options),
             log=roots.log(name),
-            binds={source: "/source"},
+            binds={source: "/source", **({SHARED: f"/{SHARED.name}"} if SHARED.exists() else {})},
             environment={
                 "PYTHONPATH": TEST_LIBRARIES,
                 "CI": "true",

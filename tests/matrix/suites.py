@@ -40,5 +40,6 @@ FOLDERS = ("tests/slurm", "tests/end_to_end", "tests/hostile/test_stolen_operato
 TRIALS = (
     "tests/lab/trial/test_real_trial.py::test_who_is_owed_starts_first_and_every_job_has_a_record",
     "tests/lab/rehearsal/test_real_rehearsal.py",
+    "tests/lab/rehearsal/test_university.py",
 )
-"""The trial and the rehearsal that are run on each release."""
+"""The trial and the rehearsals that are run on each release."""

@@ -108,6 +108,7 @@ class RehearseParameters:
         since: from when on jobs count.
         days: for how long.
         warm_up: seconds before that.
+        max_nodes: on which to play.
         arms: names, in the order given; empty for the usual ones.
         repeat: how often to run each arm.
         changes: settings of further arms, each as it was written.
@@ -127,6 +128,7 @@ class RehearseParameters:
     since: datetime | None
     days: float
     warm_up: int
+    max_nodes: int
     arms: tuple[str, ...]
     changes: tuple[str, ...]
     repeat: int

@@ -87,6 +87,12 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="Run today's configuration with another setting of slurm.conf, too; several with blanks "
     "between them. Give it several times for several arms.",
 )
+@count_option(
+    "--max-nodes",
+    default=1000,
+    help="Nodes, of which each is a slurmd here; where the site has more, each stands for several "
+    "that are alike.",
+)
 @count_option("--repeat", default=1, help="How often to run each arm.")
 @speed_option()
 @side_by_side_option(default=1)

@@ -109,7 +109,7 @@ def prepare(parameters: RehearseParameters) -> Prepared:
         since=None if since is None else second_of(since, zone),
         warm_up=parameters.warm_up,
     )
-    jobs = site_jobs(log, site, parameters.organizations, days)
+    jobs = site_jobs(log, site, parameters.organizations, days, max_nodes=parameters.max_nodes)
     return Prepared(
         days=days,
         jobs=jobs,
@@ -130,6 +130,7 @@ def _kept(parameters: RehearseParameters, days: Days, conf_files: Sequence[Path]
         "time_zone": parameters.time_zone,
         "days": [days.begin, days.since, days.until],
         "speed": parameters.speed,
+        "max_nodes": parameters.max_nodes,
     }
     return Kept(results=results, inputs=inputs)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.lab.rehearsal.errors import SiteError
+from shapleyprio.lab.rehearsal.fewer_nodes import with_fewer_nodes
 from shapleyprio.lab.rehearsal.plan import SiteJob, SitePlan
 from shapleyprio.lab.rehearsal.site import SiteSlurm
 from shapleyprio.lab.rehearsal.slurm_conf import NAME
@@ -94,7 +95,9 @@ def last_days(log: Log, seconds: int, *, since: int | None, warm_up: int) -> Day
     return Days(begin=since - warm_up, since=since, until=since + seconds)
 
 
-def site_jobs(log: Log, site: SiteSlurm, organizations: Path, days: Days) -> SiteJobs:
+def site_jobs(
+    log: Log, site: SiteSlurm, organizations: Path, days: Days, *, max_nodes: int
+) -> SiteJobs:
     """Takes the jobs of some days out of a log.
 
     Args:
@@ -102,6 +105,7 @@ def site_jobs(log: Log, site: SiteSlurm, organizations: Path, days: Days) -> Sit
         site: its configuration.
         organizations: file with their tables.
         days: to rehearse.
+        max_nodes: on which to play it, each of several like ones where the site has more.
 
     Raises:
         ReplayError, ConfigError: the log, the site and the organizations do not go together.
@@ -115,7 +119,9 @@ def site_jobs(log: Log, site: SiteSlurm, organizations: Path, days: Days) -> Sit
     window = Window(start=days.begin, length=days.until - days.begin)
     recorded = workload_of(carried, consortium, window=window, wide="rigid", backfill="easy")
     refuse_nonsense(claims, members, recorded, ("no-organization", "utilization"))
-    names, other_partition = _names(carried, site, recorded.position)
+    conf, together = with_fewer_nodes(site.conf, owners, max_nodes)
+    site, owners = replace(site, conf=conf), {node: owners[node] for node in conf.nodes}
+    names, other_partition = _names(carried, site, recorded.position, together)
     recorded, names = _that_fit(recorded, names, site)
     workload = as_slurm_runs_it(with_history(recorded, carried))
     started, counted = recorded.start, log.release[recorded.position] >= days.since
@@ -235,8 +241,17 @@ def _usage(
     return {leaf: amount for leaf, amount in sums.items() if amount > least}
 
 
-def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[SiteJob], int]:
-    """Returns what jobs name, and how many of them name a partition that is gone."""
+def _names(
+    log: Log, site: SiteSlurm, jobs: NDArray[np.int64], together: int
+) -> tuple[list[SiteJob], int]:
+    """Returns what jobs name, and how many of them name a partition that is gone.
+
+    Args:
+        log: that they are from.
+        site: on which they run.
+        jobs: which.
+        together: how many nodes of the log are one there.
+    """
     accounts, qos_of = (_column_of_names(log, label, jobs) for label in ("account", "qos"))
     users, partitions = (_column(log, label, jobs) for label in ("user", "partition"))
     asked = [_request(log, text) for text in _column(log, "request", jobs)]
@@ -250,7 +265,7 @@ def _names(log: Log, site: SiteSlurm, jobs: NDArray[np.int64]) -> tuple[list[Sit
             partition=partition if partition in there else site.conf.default,
             qos=qos,
             memory=request.get("mem", 0),
-            nodes=request.get("node", 0),
+            nodes=-(-request.get("node", 0) // together),
             gpus=_gpus(request),
             features=wanted,
         )

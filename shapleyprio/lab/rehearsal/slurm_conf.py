@@ -22,9 +22,6 @@ from shapleyprio.lab.rehearsal.taken_over import (
 from shapleyprio.replay.workloads.layout import LoggedNode
 from shapleyprio.slurm.text.values import UnreadableError, hosts, whole
 
-MOST_NODES = 1000
-"""Each is a slurmd on this machine."""
-
 MOST_PROCESSORS = 1 << 20
 MOST_GPUS = 64
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,199}")
@@ -205,12 +202,6 @@ class _Reader:
         node = self._node(line, keys)
         for name in self._hosts(line, "NodeName", line.value):
             self._nodes[name] = node
-        if len(self._nodes) > MOST_NODES:
-            raise line.error(
-                "NodeName",
-                f"these are more than {MOST_NODES:,} nodes, and each needs a slurmd here; "
-                "leave some out of a copy of the file",
-            )
 
     def _node(self, line: ConfLine, keys: dict[str, str]) -> SiteNode:
         options = {key: keys[key] for key in NODE if key in keys}

@@ -82,6 +82,7 @@ def test_arms_that_are_kept_are_shown_without_a_slurm(folder: Path) -> None:
         organizations=folder / "who.toml",
         since=datetime.fromisoformat(FROM),
         days=DAYS,
+        max_nodes=1000,
         warm_up=300,
         arms=("today",),
         changes=(),

@@ -37,11 +37,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def jobs_in(folder: Path, days: Days | None = None) -> SiteJobs:
+def jobs_in(folder: Path, days: Days | None = None, max_nodes: int = 1000) -> SiteJobs:
     site = read_site(folder / "slurm.conf", folder / "dump", folder / "qos")
     log = read_log(str(folder / "jobs.sacct"))
     days = days or Days(begin=TEN, since=TEN + 300, until=ELEVEN)
-    return site_jobs(log, site, folder / "who.toml", days)
+    return site_jobs(log, site, folder / "who.toml", days, max_nodes=max_nodes)
 
 
 @pytest.fixture
@@ -62,6 +62,23 @@ def test_what_ran_or_waited_at_the_beginning_is_there_and_does_not_count(jobs: S
     assert workload.limit.tolist() == [3600, 600, 20 * 60, 600]
     assert jobs.started.tolist() == [1800, 1200, 0, UNKNOWN]
     assert jobs.counted.tolist() == [False, True, False, True]
+
+
+def test_where_a_site_has_more_nodes_each_stands_for_several_that_are_alike(folder: Path) -> None:
+    conf = folder / "slurm.conf"
+    conf.write_text(conf.read_text().replace("b[1-2]", "b[2-6]").replace("a[1-2],b1", "a[1-2],b2"))
+    (folder / "who.toml").write_text((folder / "who.toml").read_text().replace("b1", "b2"))
+    all_nodes, fewer = jobs_in(folder), jobs_in(folder, max_nodes=4)
+    found = fewer.plan.site.conf
+    assert list(found.nodes) == ["a1", "b2", "b3", "b5"]
+    assert [node.processors for node in found.nodes.values()] == [8, 4, 8, 8]
+    assert found.nodes["a1"].options == "CPUs=8 RealMemory=120000 Weight=5 Feature=fast"
+    assert [node.gpus for node in found.nodes.values()] == ["", "gpu:2", "gpu:4", "gpu:4"]
+    assert found.partitions["short"].nodes == ("a1", "b2")
+    assert fewer.plan.workload.owned.tolist() == all_nodes.plan.workload.owned.tolist()
+    assert fewer.plan.left_out["7 nodes"].startswith("4 stand for them, up to 2 alike in one")
+    with pytest.raises(SiteError, match="nodes of 3 kinds cannot be played with 2; raise"):
+        jobs_in(folder, max_nodes=2)
 
 
 def test_jobs_wider_than_their_partition_are_left_out_and_counted(jobs: SiteJobs) -> None:

@@ -122,7 +122,6 @@ WRONG = {
     "more GPUs than a node has": ("NodeName=n1 CPUs=1 Gres=gpu:65\n", ":1: Gres: '65' is not a"),
     "no host list": ("NodeName=n[1-\n", ":1: NodeName: 'n[1-' is not a list of hosts"),
     "too many hosts": ("NodeName=n[1-999999999] CPUs=1\n", ":1: NodeName: "),
-    "too many nodes": ("NodeName=n[1-1001] CPUs=1\n", ":1: NodeName: these are more than 1,000"),
     "a node that is not there": ("NodeName=n1 CPUs=4\nPartitionName=p Nodes=n2\n", ":2: Nodes: "),
     "a second setting": (f'PriorityMaxAge="7-0 PluginDir"\n{SMALL}', ":1: PriorityMaxAge: "),
     "a second line": (f'{SMALL}NodeName=n2 CPUs=4 Feature="a;b"\n', ":3: Feature: "),
