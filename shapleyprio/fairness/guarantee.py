@@ -8,9 +8,11 @@ earlier, by as long as it may take until enough processors are free.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from types import MappingProxyType
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,6 @@ class EligibleJob:
         processors: that it, or each task, asks for.
         tasks: how many there are.
         partitions: in which it may start; the empty name is that of all nodes.
-        ahead: seconds by which it goes first earlier.
     """
 
     job: int
@@ -33,7 +34,6 @@ class EligibleJob:
     processors: int
     tasks: int = 1
     partitions: Collection[str] = ("",)
-    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ class Lent:
             if not 0 < processors <= max(rooms):
                 continue
             tasks = min(job.tasks, max(rooms) // processors)
-            for one in self._touched(job):
+            for one in self.touched(job):
                 room = left.pop((name, one), 0) - tasks * processors
                 if room > 0:
                     left[name, one] = room
             yield replace(job, tasks=tasks)
 
-    def _touched(self, job: EligibleJob) -> set[str]:
+    def touched(self, job: EligibleJob) -> set[str]:
         """Returns the partitions that have a node on which a job may start."""
         return {other for one in job.partitions for other in self.sharing.get(one, ())}
 
@@ -109,7 +109,11 @@ def has_waited(t: int, since: int, guarantee: int | None) -> bool:
 
 
 def guaranteed(
-    t: int, guarantees: Mapping[str, int], lent: Lent, jobs: Iterable[EligibleJob]
+    t: int,
+    guarantees: Mapping[str, int],
+    lent: Lent,
+    jobs: Iterable[EligibleJob],
+    freeing: Mapping[str, Freeing] = MappingProxyType({}),
 ) -> list[EligibleJob]:
     """Returns the jobs that go before all others, the one that has waited longest first.
 
@@ -121,15 +125,31 @@ def guaranteed(
         guarantees: organization -> seconds after which its jobs go first; the others have none.
         lent: into which they have to fit.
         jobs: that wait.
+        freeing: partition -> when its processors will be free, if jobs go first earlier, by as
+            long as those for it, and for its organization's that have waited longer, may be held.
 
     >>> jobs = [EligibleJob(1, "a", 0, 3), EligibleJob(2, "a", 5, 2), EligibleJob(3, "a", 6, 2)]
     >>> lent = Lent({("a", ""): 5}, {"": [""]})
     >>> [job.job for job in guaranteed(10, {"a": 4}, lent, jobs)]
     [1, 2]
     """
-    due = [
+    may_be_due = [
         job
         for job in jobs
-        if has_waited(t + job.ahead, job.since, guarantees.get(job.organization))
+        if job.organization in guarantees
+        and (freeing or has_waited(t, job.since, guarantees[job.organization]))
     ]
-    return list(lent.fitting(sorted(due, key=lambda job: (job.since, job.tasks, job.job))))
+    wanted: Counter[tuple[str, str]] = Counter()
+    due = []
+    for job in lent.fitting(sorted(may_be_due, key=lambda job: (job.since, job.tasks, job.job))):
+        name, guarantee = job.organization, guarantees[job.organization]
+        for one in lent.touched(job):
+            wanted[name, one] += job.tasks * job.processors
+        waits = (
+            freeing[one].wait_for(wanted[name, one], t, guarantee)
+            for one in job.partitions
+            if one in freeing
+        )
+        if has_waited(t + min(waits, default=0), job.since, guarantee):
+            due.append(job)
+    return due

@@ -28,7 +28,6 @@ JOBS = st.lists(
         st.integers(0, 6),
         st.integers(1, 4),
         st.lists(st.sampled_from(PARTITIONS), min_size=1, unique=True).map(tuple),
-        st.integers(0, 4),
     ),
     max_size=12,
 ).map(lambda rows: [EligibleJob(number, *row) for number, row in enumerate(rows)])
@@ -66,7 +65,7 @@ def literally(
         waiting.remove(job)
         if job.organization not in guarantees or job.processors == 0:
             continue
-        if t + job.ahead < job.since + guarantees[job.organization]:
+        if t < job.since + guarantees[job.organization]:
             continue
         for tasks in range(job.tasks, 0, -1):
             if any(fits(bays, job, tasks, partition, asking) for partition in job.partitions):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.guarantee import EligibleJob, Lent, guaranteed
+from shapleyprio.fairness.guarantee import EligibleJob, Freeing, Lent, guaranteed
 from shapleyprio.fairness.situation import OrganizationState, Situation
 from shapleyprio.replay.audit.guarantees import guarantees_under
 from shapleyprio.replay.engine.schedule import Schedule
@@ -83,28 +83,20 @@ class Keeping(literal.CoalitionSchedule):
     def asking(self, t: int, tasks: Iterable[literal.Task]) -> list[int]:
         """The places in the log of the jobs that ask."""
         waiting = [
-            EligibleJob(
-                task.position,
-                str(task.organization),
-                task.release,
-                task.processors,
-                ahead=self.may_wait(task, t) if self.ahead else 0,
-            )
+            EligibleJob(task.position, str(task.organization), task.release, task.processors)
             for task in tasks
         ]
         unused = {(str(u), ""): self.owned[u] - literal.occupied(self, t, u) for u in self.names}
         guarantees = dict.fromkeys(map(str, self.names), self.seconds)
-        return [job.job for job in guaranteed(t, guarantees, Lent(unused, {"": [""]}), waiting)]
+        lent = Lent(unused, {"": [""]})
+        return [job.job for job in guaranteed(t, guarantees, lent, waiting, self.freeing(t))]
 
-    def may_wait(self, task: literal.Task, t: int) -> int:
-        """How long it may last until its processors are free."""
-        ends = sorted(max(start.estimated_end, t + 1) for start in self.running(t))
-        for later in (t, *ends):
-            held = [s for s in self.running(t) if max(s.estimated_end, t + 1) > later]
-            room = self.processors - sum(start.task.processors for start in held)
-            if task.processors <= room:
-                return later - t
-        return self.seconds
+    def freeing(self, t: int) -> dict[str, Freeing]:
+        """When processors will be free; nothing if jobs do not ask ahead."""
+        ends = [
+            (max(start.estimated_end, t + 1), start.task.processors) for start in self.running(t)
+        ]
+        return {"": Freeing(self.free(t), ends)} if self.ahead else {}
 
     def decide(self, t: int, pick: literal.Pick, random: Random | None = None) -> None:
         def kept(waiting: Sequence[int]) -> int:
@@ -223,28 +215,28 @@ class KeepingInBays(ConfinedSchedule):
                 task.release,
                 task.processors,
                 partitions=(str(self.partition_of[task.job]),),
-                ahead=self.may_wait(task, t) if self.ahead else 0,
             )
             for task in tasks
         ]
         guarantees = {str(u): self.seconds for u in self.members}
-        return [job.job for job in guaranteed(t, guarantees, lent, waiting)]
+        return [job.job for job in guaranteed(t, guarantees, lent, waiting, self.freeing(t))]
 
-    def may_wait(self, task: literal.Task, t: int) -> int:
-        """How long it may last until its processors are free."""
-        bays = self.bays_of[self.partition_of[task.job]]
-        ends = sorted(max(start.estimated_end, t + 1) for start in self.running(t))
-        for later in (t, *ends):
-            held = [
-                bay
-                for start, held in zip(self.starts, self.held, strict=True)
-                if start.end > t and max(start.estimated_end, t + 1) > later
-                for bay, _ in held
-            ]
-            room = sum(bay in bays for bay, _ in self.everything) - sum(x in bays for x in held)
-            if task.processors <= room:
-                return later - t
-        return self.seconds
+    def freeing(self, t: int) -> dict[str, Freeing]:
+        """When processors of each partition will be free; nothing if jobs do not ask ahead."""
+        held = [
+            (max(start.estimated_end, t + 1), [bay for bay, _ in held])
+            for start, held in zip(self.starts, self.held, strict=True)
+            if start.end > t
+        ]
+        free = [bay for bay, _ in self.free_now(t)]
+        return {
+            str(p): Freeing(
+                sum(bay in bays for bay in free),
+                [(end, sum(bay in bays for bay in of_job)) for end, of_job in held],
+            )
+            for p, bays in enumerate(self.bays_of)
+            if self.ahead
+        }
 
 
 class KeepingCopiesInBays(KeepingInBays):

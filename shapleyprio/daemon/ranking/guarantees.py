@@ -39,8 +39,8 @@ def guaranteed_jobs(
     uses, sharing = _uses(observation), _sharing(observation.partitions_of.values())
     lent = Lent({place: use.unused for place, use in uses.items()}, sharing)
     freeing = _freeing(observation) if ahead else {}
-    due = _eligible(observed, jobs.values(), guarantees, freeing)
-    first = guaranteed(observation.t, guarantees, lent, due)
+    eligible = _eligible(observed, jobs.values(), guarantees, ahead=ahead)
+    first = guaranteed(observation.t, guarantees, lent, eligible, freeing)
     return Guaranteed(
         jobs=[
             _exception(jobs[one.job], one, uses, observation.t, guarantees)
@@ -113,12 +113,9 @@ def _sharing(bays: Iterable[tuple[str, ...]]) -> Mapping[str, frozenset[str]]:
 
 
 def _eligible(
-    observed: Observed,
-    jobs: Iterable[PendingJob],
-    guarantees: Mapping[str, int],
-    freeing: Mapping[str, Freeing],
+    observed: Observed, jobs: Iterable[PendingJob], guarantees: Mapping[str, int], *, ahead: bool
 ) -> Iterator[EligibleJob]:
-    """Yields the jobs of organizations with guarantees that have waited for long enough."""
+    """Yields the jobs of organizations with guarantees that have waited long enough, or all."""
     organization_of = cache(observed.observation.organization_of_jobs_in)
     tasks, t = observed.demand.tasks, observed.observation.t
     for job in jobs:
@@ -126,22 +123,14 @@ def _eligible(
         guarantee = guarantees.get(name)
         if guarantee is None:
             continue
-        partitions = tuple(job.partition.split(","))
-        waits = (
-            freeing[one].wait_for(job.processors, t, guarantee)
-            for one in partitions
-            if one in freeing
-        )
-        ahead = min(waits, default=0)
-        if has_waited(t + ahead, since, guarantee):
+        if ahead or has_waited(t, since, guarantee):
             yield EligibleJob(
                 job=job.job_id,
                 organization=name,
                 since=since,
                 processors=job.processors,
                 tasks=tasks.get(job.job_id, job.tasks),
-                partitions=partitions,
-                ahead=ahead,
+                partitions=tuple(job.partition.split(",")),
             )
 
 

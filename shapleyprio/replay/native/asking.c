@@ -31,32 +31,25 @@ static bool is_lent(const World *world) {
     return partition < world->record.lent.n[0];
 }
 
-/* Whether a job fits into what is lent. */
-static bool fits_lent(const World *world, int64_t job) {
-    return world->jobs.width.at[job] <= world->record.lent.at[partition_of_job(world, job)];
-}
-
-/* Takes what a job asks for from what is lent. */
-static void take_lent(const World *world, int64_t job) {
+/* Takes what a job asks for from what is lent; returns whether it fits. */
+static bool take_lent(const World *world, int64_t job) {
     const Ints lent = world->record.lent;
     int64_t own = partition_of_job(world, job), width = world->jobs.width.at[job];
+    if (width > lent.at[own])
+        return false;
     for (int64_t partition = 0; partition < lent.n[0]; partition++)
         lent.at[partition] -= share_nodes(world, own, partition) ? width : 0;
+    return true;
 }
 
-/* Whether a released job has waited for long enough, together with what it still may have to wait
- * for its processors if it asks ahead. */
-static bool is_due(const World *world, int64_t c, int64_t t, int64_t job) {
-    const Ints guarantee = world->record.guarantee;
-    int64_t left = world->jobs.release.at[job] + guarantee.at[0] - t;
-    if (left <= 0 || guarantee.at[AHEAD] == 0)
-        return left <= 0;
-    int64_t partition = partition_of_job(world, job);
+/* Whether u may have to wait until a second for what it lends and asks for in a partition. */
+static bool may_wait_until(const World *world, int64_t c, int64_t t, int64_t u,
+                           int64_t partition, int64_t second) {
+    int64_t wanted = lent_in(world, c, u, partition) - world->record.lent.at[partition];
     int64_t free = is_confined(world) ? partition_of(world, c, partition)[OPEN]
                                       : world->state.free.at[c];
-    Reservation found =
-        reservation_for(world, c, t, world->jobs.width.at[job], free, partition);
-    return found.spare < 0 || found.until - t >= left;
+    Reservation found = reservation_for(world, c, t, wanted, free, partition);
+    return found.spare < 0 || found.until >= second;
 }
 
 /* Returns the first job of u that has not started, or one before it. */
@@ -83,12 +76,13 @@ int64_t find_asking(const World *world, int64_t c, int64_t t) {
         note_lent(world, c, u);
         for (; job < end && jobs->release.at[job] <= t && is_lent(world); job++) {
             int64_t *asks = row(record->asks, job);
-            bool due = is_due(world, c, t, job);
-            if (!due && record->guarantee.at[AHEAD] == 0)
+            int64_t due = jobs->release.at[job] + record->guarantee.at[0];
+            if (due > t && record->guarantee.at[AHEAD] == 0)
                 break;
-            if (!due || has_started(world, c, u, job) || !fits_lent(world, job))
+            if (has_started(world, c, u, job) || !take_lent(world, job))
                 continue;
-            take_lent(world, job);
+            if (due > t && !may_wait_until(world, c, t, u, partition_of_job(world, job), due))
+                continue;
             if (asks[SEEN] != last)
                 asks[SINCE] = now;
             asks[SEEN] = now;
