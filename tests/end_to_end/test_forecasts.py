@@ -108,7 +108,7 @@ def test_a_job_that_meets_a_limit_starts_when_one_that_shares_it_ends(
     cluster.run("sacctmgr", "-i", "modify", "account", "alpha", "set", "GrpJobs=1")
     with consortium.daemon() as daemon:
         begin = int(time.time())
-        running = cluster.submit("alpha", JOB_SECONDS)
+        running = cluster.submit("alpha", HOUR)
         consortium.await_start(running)
         job, array = cluster.submit("alpha", 1), cluster.submit("alpha", 1, array="0-1")
         behind = cluster.submit("alpha", 1, dependency=f"afterany:{array}")
