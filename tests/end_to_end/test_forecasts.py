@@ -107,20 +107,19 @@ def test_a_job_that_meets_a_limit_starts_when_one_that_shares_it_ends(
     consortium.configure()
     cluster.run("sacctmgr", "-i", "modify", "account", "alpha", "set", "GrpJobs=1")
     with consortium.daemon() as daemon:
-        begin = int(time.time())
         running = cluster.submit("alpha", HOUR)
         consortium.await_start(running)
         job, array = cluster.submit("alpha", 1), cluster.submit("alpha", 1, array="0-1")
         behind = cluster.submit("alpha", 1, dependency=f"afterany:{array}")
         consortium.until(lambda: forecast_of(consortium, behind) is not None, what="a forecast")
-        told = {
-            one: json.loads(consortium.succeed("explain", str(one), "--json"))["start"]
-            for one in (job, array, behind)
-        }
+        with consortium.reading() as view:
+            told = [view.forecasts.of_job(one) for one in (job, array, behind)]
+        found = [(row.waits_for, row.median) for row in told if row is not None]
+        assert [waits_for for waits_for, _ in found] == ["limit", "limit", "dependency"]
+        medians = [median for _, median in found]
+        assert medians == sorted(set(medians))
         words = consortium.succeed("explain", str(job))
-        assert told[job]["waits_for"] == told[array]["waits_for"] == "limit"
         assert "as many jobs run as a limit allows, so one of them has to end first." in words
-        assert begin < told[job]["median"] < told[array]["median"] < told[behind]["median"]
         consortium.cancel(running, job, array, behind)
         assert daemon.end() == 0
     cluster.run("sacctmgr", "-i", "modify", "account", "alpha", "set", "GrpJobs=-1")
