@@ -239,7 +239,7 @@ class _Rows:
         self._nodes = request.nodes
         self._after = request.after
         self._places: dict[int, range] = {}
-        self._sharing: dict[tuple[SharedBy, str], list[int]] = defaultdict(list)
+        self._running: list[tuple[PastRun, int]] = []
         self._lessons = lessons
         self._place_of = place_of
         self._base = base
@@ -253,9 +253,7 @@ class _Rows:
         nodes, t = self._nodes, self._t
         for run, of_run in held:
             self._places[run.job_id] = range(len(self.rows), len(self.rows) + 1)
-            self._sharing[SharedBy.USER, run.user].append(len(self.rows))
-            self._sharing[SharedBy.ACCOUNT, run.account].append(len(self.rows))
-            self._sharing[SharedBy.ARRAY, str(run.array)].append(len(self.rows))
+            self._running.append((run, len(self.rows)))
             self.pieces += [
                 (len(self.rows), nodes[name].owner, count, nodes[name].bay)
                 for name, count in of_run.items()
@@ -307,17 +305,24 @@ class _Rows:
             left -= job.tasks
 
     def behind_others(
-        self, met_limits: Iterable[MetLimit]
+        self, met_limits: Sequence[MetLimit]
     ) -> tuple[dict[int, tuple[int, ...]], tuple[Limited, ...]]:
         """Returns the rows that are released after the ends of others -> these; and limits.
 
         Of a job nothing is told any more that depends on one that is not known, or that a limit
         keeps back of which nothing is known that uses it up; then its rows depend on themselves.
         """
+        if not (self._after or met_limits):
+            return {}, ()
+        sharing: dict[tuple[SharedBy, str], list[int]] = defaultdict(list)
+        for run, row in self._running:
+            sharing[SharedBy.USER, run.user].append(row)
+            sharing[SharedBy.ACCOUNT, run.account].append(row)
+            sharing[SharedBy.ARRAY, str(run.array)].append(row)
         after: dict[int, tuple[int, ...]] = {}
         for number, others in self._after.items():
             before = [
-                {*self._places.get(other, ()), *self._sharing.get((SharedBy.ARRAY, str(other)), ())}
+                {*self._places.get(other, ()), *sharing.get((SharedBy.ARRAY, str(other)), ())}
                 for other in others
             ]
             for row in self._places.get(number, ()):
@@ -325,7 +330,7 @@ class _Rows:
         limited = []
         for jobs, shared_by, name, by_processors in met_limits:
             rows = [row for number in jobs for row in self._places.get(number, ())]
-            if found := self._sharing.get((shared_by, name)):
+            if found := sharing.get((shared_by, name)):
                 limited.append(Limited(tuple(found), tuple(rows), by_processors))
             else:
                 after |= {row: (row,) for row in rows}

@@ -77,8 +77,7 @@ def competition(observed: Observed, ranked: Ranked, overlap: int, slurm: Slurm) 
     waiting = observation.counting_jobs(
         observed.demand.counting()
         | _beginning(observed, lacking)
-        | _dependent(observed, lacking, after)
-        | _limited(observed, lacking)
+        | _behind_others(observed, lacking, after)
         | _closed_out(observed, lacking, closings)
     )
     bays = sorted(set(partitions.values()), key=lambda found: (len(found), found))
@@ -262,21 +261,17 @@ def _closed_out(
     }
 
 
-def _limited(observed: Observed, lacking: Iterable[PendingJob]) -> dict[int, Counted]:
-    """Returns the jobs that meet limits of which one knows who shares them, as they will count."""
+def _behind_others(
+    observed: Observed, lacking: Iterable[PendingJob], after: Mapping[int, object]
+) -> dict[int, Counted]:
+    """Returns the jobs for which others have to end first, as they will count; when, nobody knows.
+
+    They depend on these, or meet a limit of which one knows who shares it.
+    """
     return {
         job.job_id: _counted(observed, job, job.submit)
         for job in lacking
-        if lack_of(job.reason).shared_by
-    }
-
-
-def _dependent(
-    observed: Observed, lacking: Iterable[PendingJob], after: Mapping[int, object]
-) -> dict[int, Counted]:
-    """Returns the dependent jobs, as they will count; when, nobody knows."""
-    return {
-        job.job_id: _counted(observed, job, job.submit) for job in lacking if job.job_id in after
+        if job.job_id in after or lack_of(job.reason).shared_by
     }
 
 

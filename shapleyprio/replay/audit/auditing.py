@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from shapleyprio.common.errors import Remedy, ReplayError
-from shapleyprio.common.wording import seconds_in
 from shapleyprio.replay.alone import with_singles
 from shapleyprio.replay.audit.defaults import MOST_FOR_ALL, PERIOD
 from shapleyprio.replay.audit.going_first import GoingFirst, going_first
@@ -26,6 +25,7 @@ from shapleyprio.replay.policies import (
     RECORDED,
     REFERENCE,
     SAMPLED_REFERENCE,
+    guarantee_in,
     guaranteed,
     run_policy,
 )
@@ -159,6 +159,7 @@ def audit(
     fair = run(REFERENCE if orderings is None else SAMPLED_REFERENCE)
     others = list(map(run, guaranteed(compared, guarantee)))
     known = recorded.contribution is not None
+    judged = None if guarantee is None else guarantee_in(guarantee)
     return Audit(
         workload=workload,
         orderings=orderings,
@@ -168,11 +169,11 @@ def audit(
         unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
         going_first=going_first(workload),
         guarantees={}
-        if guarantee is None
+        if judged is None
         else guarantees_under(
             workload,
             [recorded, *(one for one in others if "@" in one.policy)],
-            seconds_in(guarantee.partition(":")[0]) or 0,
+            judged.wait,
         ),
     )
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from shapleyprio.replay.coalitions.options import PREDICTORS, Estimation
-from shapleyprio.replay.policies.names import guaranteed, heeds, policy_named, run_policy
+from shapleyprio.replay.policies.names import (
+    guarantee_in,
+    guaranteed,
+    heeds,
+    policy_named,
+    run_policy,
+)
 from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions
 from shapleyprio.replay.policies.registry import (
     COMPARED,
@@ -36,6 +42,7 @@ __all__ = [
     "Estimation",
     "Policy",
     "RunOptions",
+    "guarantee_in",
     "guaranteed",
     "heeds",
     "policies_heeding",

@@ -126,18 +126,29 @@ def policy_named(name: str) -> Policy:
     raise PolicyError(f"unknown policy {name!r}; {hint}")
 
 
+def guarantee_in(text: str) -> Guarantee | None:
+    """Returns the guarantee that a text names; None if it names none.
+
+    >>> guarantee_in("4h"), guarantee_in("60s:ahead"), guarantee_in("4h:late")
+    (Guarantee(wait=14400, ahead=False), Guarantee(wait=60, ahead=True), None)
+    """
+    wait, colon, how = text.partition(":")
+    seconds = seconds_in(wait)
+    if not seconds or how != (AHEAD if colon else ""):
+        return None
+    return Guarantee(seconds, ahead=bool(colon))
+
+
 def _with_guarantee(name: str) -> Policy:
     before, _, wait = name.partition("@")
-    duration, colon, how = wait.partition(":")
-    policy, seconds = policy_named(before), seconds_in(duration)
+    policy, guarantee = policy_named(before), guarantee_in(wait)
     if not _keeps_guarantees(before):
         raise PolicyError(f"policy {before} keeps no guarantees; leave @{wait} out")
-    if not seconds or how != (AHEAD if colon else ""):
+    if guarantee is None:
         raise PolicyError(
             f"policy {name!r}: {wait!r} is no wait; write for instance {before}@4h, or "
             f"{before}@4h:{AHEAD}"
         )
-    guarantee = Guarantee(seconds, ahead=bool(colon))
 
     def schedule(workload: Workload, options: RunOptions) -> Schedule:
         if guarantee.ahead and (workload.wide, workload.backfill) != ("rigid", "easy"):
