@@ -113,10 +113,17 @@ class Scene:
 
 
 class _Place(NamedTuple):
-    """The jobs of one account that may start in the same partitions, and since when each counts."""
+    """The jobs of one account that may start in the same partitions.
+
+    Attributes:
+        jobs: one by one.
+        since: when each began to count.
+        processors: that all tasks of each one ask for.
+    """
 
     jobs: list[PendingJob]
     since: list[int]
+    processors: list[int]
 
     def counting(self, tasks_of: Mapping[int, int]) -> CountingJobs | None:
         """Returns what counts of them, if anything does.
@@ -124,11 +131,9 @@ class _Place(NamedTuple):
         Args:
             tasks_of: job id -> how many of its tasks count, where not all do that wait.
         """
-        tasks = (
-            [tasks_of.get(job.job_id, job.tasks) for job in self.jobs]
-            if tasks_of
-            else list(map(attrgetter("tasks"), self.jobs))
-        )
+        if not tasks_of:
+            return CountingJobs(len(self.jobs), sum(self.processors), min(self.since))
+        tasks = [tasks_of.get(job.job_id, job.tasks) for job in self.jobs]
         since = list(compress(self.since, tasks))
         if not since:
             return None
@@ -169,7 +174,7 @@ class Demand:
             scene: what else decides.
         """
         jobs: list[PendingJob] = []
-        at: defaultdict[tuple[str, str], _Place] = defaultdict(lambda: _Place([], []))
+        at: defaultdict[tuple[str, str], _Place] = defaultdict(lambda: _Place([], [], []))
         later: dict[int, int] = {}
         news: dict[int, KeptBack] = {}
         t, width = scene.t, scene.rooms.width
@@ -193,9 +198,10 @@ class Demand:
                     since = t
                     news[job.job_id] = _restarted(job.job_id, t)
                 later[job.job_id] = since
-            here, since_here = at[job.account, job.partition]
+            here, since_here, processors_here = at[job.account, job.partition]
             here.append(job)
             since_here.append(since)
+            processors_here.append(job.tasks * job.processors)
         for job_id in self._pass_over(at, scene):
             later[job_id] = t
             news[job_id] = _restarted(job_id, t)
@@ -224,9 +230,11 @@ class Demand:
             organization = scene.organization_of(account, names)
             here = [queues.get((organization, room), ((), ())) for room in scene.rooms.of(names)]
             newest = max((latest[-1] for _, latest in here if latest), default=0)
+            if newest <= min(place.since):
+                continue  # none that started could have done so later
             for number, since in enumerate(place.since):
                 if newest <= since:
-                    continue  # none that started could have done so later
+                    continue
                 job = place.jobs[number]
                 own = scene.own_priority(job)
                 for falling, latest in here:

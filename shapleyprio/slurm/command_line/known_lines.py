@@ -15,7 +15,7 @@ from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text.accounting import accounting_line
 from shapleyprio.slurm.text.values import SEPARATOR, plain_lines
 
-PENDING, RUNNING = "PENDING", "RUNNING"
+PENDING, RUNNING = "PENDING", f"RUNNING{SEPARATOR}"
 
 
 class KnownRecords:
@@ -51,16 +51,16 @@ class KnownRecords:
     def _found(self, lines: Sequence[str]) -> list[JobRecord | Malformed]:
         known = self._known
         found: list[JobRecord | Malformed] = []
-        for line, number in zip(lines, map(hash, lines), strict=True):
-            record = known.get(number) or known.get(hash(_timeless(line)))
-            if record is not None:
+        for line in lines:
+            number = hash(_timeless(line) if line.startswith(RUNNING) else line)
+            record = known.get(number)
+            if record is None:
+                new = accounting_line(line, self._weight, SEPARATOR, self._weight_of)
+                found.append(new)
+                if isinstance(new, JobRecord) and (new.nodes or not line.startswith(RUNNING)):
+                    known[number] = new
+            else:
                 found.append(record)
-                continue
-            new = accounting_line(line, self._weight, SEPARATOR, self._weight_of)
-            if isinstance(new, JobRecord):
-                is_running = new.state == RUNNING and new.nodes
-                known[hash(_timeless(line)) if is_running else number] = new
-            found.append(new)
         return found
 
 
