@@ -100,6 +100,11 @@ class Run:
         array, _, task = self.label.partition("_")
         return int(array) if task and array.isdigit() else self.key.job_id
 
+    @property
+    def last_event(self) -> int:
+        """The last second at which anything has become of it."""
+        return max(self.begin, self.end or 0, self.paused_at or 0)
+
 
 def run_of(record: JobRecord, sizes: Mapping[str, int]) -> Run | None:
     """Returns the run of a record, or None for a job that got no processors.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.daemon.accounting.ownership import Correction
+from shapleyprio.daemon.steering.pruning import prune_runs
 from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.slurm.port import Controller
 from shapleyprio.slurm.running import Moment
@@ -205,7 +206,7 @@ class StoredLedger:
 
     def prune(self) -> int:
         with self.store.cluster(self.name).transaction() as transaction:
-            return self.open(transaction).prune(overlap=OVERLAP)
+            return prune_runs(transaction, self.horizon, overlap=OVERLAP)
 
     def restart(self) -> None:
         """Forgets what was only in memory."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from shapleyprio.common.wording import clock_time
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.slurm.port import Controller
@@ -44,10 +47,39 @@ def accept_clock(
             weight=watermark.weight,
         )
         opened.look(controller, overlap=overlap)
-        ahead = opened.go_back(now)
+        ahead = _go_back(opened, transaction, now)
         transaction.estimates.forget_estimates(now)
         row = AcceptedClockRow(at=now, before=watermark.accounted_to, ahead=ahead, user=user)
         transaction.history.note_accepted_clock(row)
         return row
 
     return store.transact(accept)
+
+
+def _go_back(opened: OpenLedger, transaction: Transaction, now: int) -> int:
+    """Sets a ledger back to an earlier second, from which it continues.
+
+    What lies ahead of it is accounted when its time has come: runs that end then have not
+    ended yet, and those that begin then are withdrawn.
+
+    Returns:
+        how many runs lie ahead.
+
+    Raises:
+        AccountingError: somebody holds something, or a stay begins, from a later second on.
+    """
+    changes = [tenure.since for tenure in opened.tenures if tenure.since is not None]
+    changes += [] if opened.stay is None else [opened.stay.since]
+    if max(changes, default=0) > now:
+        raise AccountingError(
+            f"a node or an account changed hands at {clock_time(max(changes))}, or a pool has "
+            f"begun then; first run `shapleyprio ownership recount --since DATE` with a date "
+            "before the clock went ahead, or wait until then"
+        )
+    runs = [found[0] for found in transaction.runs.runs_alive_after(now)]
+    ahead = [run for run in runs if run.last_event > now]
+    opened.withdraw([run.key for run in ahead if run.begin > now])
+    begun = [run for run in ahead if run.begin <= now]
+    opened.place_again([replace(run, end=None, paused_at=None, state="RUNNING") for run in begun])
+    opened.set_back(now)
+    return len(ahead)

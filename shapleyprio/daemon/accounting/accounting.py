@@ -8,20 +8,19 @@ with the watermark. Reading a record twice, late, corrected or out of order chan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shapleyprio.common.wording import clock_time
 from shapleyprio.daemon.accounting.accounted import Accounted
 from shapleyprio.daemon.accounting.cluster_clock import (
     CLOCK_TOLERANCE_SECONDS,
     AccountingError,
     after_look,
+    from_the_future,
 )
 from shapleyprio.daemon.accounting.counting import SplitRuns
 from shapleyprio.daemon.accounting.open_tenures import (
     CorrectedTenures,
-    CorrectionError,
     OpenTenures,
 )
 from shapleyprio.daemon.accounting.remembered import Remembered, Seal
@@ -157,25 +156,8 @@ class OpenLedger:
     def correct_holders(
         self, holders: Mapping[Kind, Mapping[str, str]], since: int
     ) -> list[CorrectedTenures]:
-        """Makes names their holders' from then on, in the past as well.
-
-        Args:
-            holders: kind -> name -> organization.
-            since: first second; what the ledger does not count any more stands for "always".
-
-        Returns:
-            what is other than before.
-
-        Raises:
-            CorrectionError: runs that it concerns are no longer stored.
-        """
-        opened, pruned = self.watermark.opened, self.watermark.pruned_until
-        if since < pruned and pruned > opened:
-            raise CorrectionError(
-                f"runs that ended by {clock_time(pruned)} are older than the horizon and no longer "
-                "stored; ownership can be corrected since then, and no earlier"
-            )
-        return self._holders.correct(holders, since, opened)
+        """Makes names their holders' from then on, in the past too; see `OpenTenures.correct`."""
+        return self._holders.correct(holders, since, self.watermark.opened)
 
     def ingest(self, records: Iterable[JobRecord | Malformed], now: int) -> None:
         """Accounts records, in any order, as often as they come.
@@ -204,8 +186,8 @@ class OpenLedger:
                 if run is None:
                     self._counts["unstarted"] += 1
                     self._records.add_unstarted(record)
-                elif _last_event(run) > latest_credible:
-                    aside.append(_from_the_future(record, now))
+                elif run.last_event > latest_credible:
+                    aside.append(from_the_future(record, now))
                 else:
                     runs[run.key] = record, run
             if aside:
@@ -238,7 +220,7 @@ class OpenLedger:
         quarantined_before = self._counts["quarantined"]
         self.ingest(answer, now)
         if self._counts["quarantined"] == quarantined_before:
-            self._withdraw([key for key in asked if key not in self._mentioned])
+            self.withdraw([key for key in asked if key not in self._mentioned])
 
     def count(self, held: Mapping[RunKey, Mapping[str, int]]) -> None:
         """Splits runs as Slurm says.
@@ -246,17 +228,25 @@ class OpenLedger:
         Args:
             held: uncounted run -> node -> processors, as `SplitRuns.counted` has it.
         """
-        changed = []
         known = self.runs.known(self._transaction.runs, held.keys())
-        for key, (run, old) in known.items():
-            counted = self._split.counted(run, held[key])
-            if counted is None:
-                continue
-            allocations = self.tenures.allocations(counted)
-            self.ledger.subtract(old)
+        counted = (self._split.counted(run, held[key]) for key, (run, _) in known.items())
+        self.place_again(list(filter(None, counted)))
+
+    def place_again(self, runs: Sequence[Run]) -> None:
+        """Puts runs in the place of those with the same keys, which are stored."""
+        known = self.runs.known(self._transaction.runs, [run.key for run in runs])
+        placed = [(run, self.tenures.allocations(run)) for run in runs]
+        for run, allocations in placed:
+            self.ledger.subtract(known[run.key][1])
             self.ledger.add(allocations)
-            changed.append((counted, allocations))
-        self.runs.put(self._transaction.runs, changed, known)
+        self.runs.put(self._transaction.runs, placed, known)
+
+    def withdraw(self, keys: Collection[RunKey]) -> None:
+        """Takes runs out of the ledger, as if they had never been."""
+        for _, allocations in self.runs.known(self._transaction.runs, keys).values():
+            self.ledger.subtract(allocations)
+        self.runs.remove(self._transaction.runs, keys)
+        self._counts["withdrawn"] += len(keys)
 
     def unmentioned(self) -> list[RunKey]:
         """Returns the unfinished runs that no record of the answer has mentioned so far."""
@@ -303,73 +293,12 @@ class OpenLedger:
         self._transaction.ledger.save_watermark(self.watermark)
         return t
 
-    def go_back(self, now: int) -> int:
-        """Sets the ledger back to an earlier second, from which it continues.
-
-        What lies ahead of it is accounted when its time has come: runs that end then have not
-        ended yet, and those that begin then are withdrawn.
-
-        Args:
-            now: the second.
-
-        Returns:
-            how many runs lie ahead.
-
-        Raises:
-            AccountingError: somebody holds something, or a stay begins, from a later second on.
-        """
-        changes = [tenure.since for tenure in self.tenures if tenure.since is not None]
-        changes += [] if self.stay is None else [self.stay.since]
-        if max(changes, default=0) > now:
-            raise AccountingError(
-                f"a node or an account changed hands at {clock_time(max(changes))}, or a pool has "
-                f"begun then; first run `shapleyprio ownership recount --since DATE` with a date "
-                "before the clock went ahead, or wait until then"
-            )
-        runs = [found[0] for found in self._transaction.runs.runs_alive_after(now)]
-        ahead = [run for run in runs if _last_event(run) > now]
-        self._withdraw([run.key for run in ahead if run.begin > now])
-        begun = [run for run in ahead if run.begin <= now]
-        known = self.runs.known(self._transaction.runs, [run.key for run in begun])
-        running = [replace(run, end=None, paused_at=None, state="RUNNING") for run in begun]
-        placed = [(run, self.tenures.allocations(run)) for run in running]
-        for run, allocations in placed:
-            self.ledger.subtract(known[run.key][1])
-            self.ledger.add(allocations)
-        self.runs.put(self._transaction.runs, placed, known)
+    def set_back(self, now: int) -> None:
+        """Closes it at an earlier second than that at which it stands; no run lies after it."""
         self._last_event = now
         observed_until = min(self.watermark.observed_until, now)
         self.watermark = replace(self.watermark, accounted_to=now, observed_until=observed_until)
         self.close(now, observed_until=observed_until)
-        return len(ahead)
-
-    def prune(self, *, overlap: int) -> int:
-        """Deletes runs that ended before the fold: their worth is a constant in the ledger.
-
-        Of very many, those go that one transaction prunes. Those stay that ended after a second
-        that records still to come may bear.
-
-        Args:
-            overlap: runs that ended so shortly before the watermark stay, in seconds: they will
-                be read again.
-
-        Returns:
-            how many.
-        """
-        if self._horizon is None:
-            return 0
-        known = min(self.watermark.complete_until, self.watermark.sure_until)
-        sure_fold = self.watermark.sure_until - self._horizon  # the clock may be ahead
-        before = min(self.ledger.folded_to, sure_fold, known - overlap - 1)
-        before = self._transaction.runs.prunable_until(before)
-        pruned = self._transaction.runs.prune(before)
-        self.watermark = replace(
-            self.watermark, pruned_until=max(before, self.watermark.pruned_until)
-        )
-        self._transaction.observed.prune_capacities(self.watermark.pruned_until)
-        self._transaction.observed.prune_layout(self.watermark.pruned_until)
-        self._transaction.ledger.save_watermark(self.watermark)
-        return pruned
 
     def _merge(self, records: Mapping[RunKey, tuple[JobRecord, Run]], now: int) -> None:
         for _, run in records.values():  # first, for news of holders may place known runs again
@@ -396,7 +325,7 @@ class OpenLedger:
                 else:
                     self.started.append(run)
                 self.ledger.add(placed[1])
-                self._last_event = max(self._last_event, _last_event(run))
+                self._last_event = max(self._last_event, run.last_event)
                 changed.append(placed)
             if not is_open:
                 final.append((record, placed))
@@ -436,12 +365,6 @@ class OpenLedger:
         self._transaction.ledger.save_entries(changed, earlier=earlier)
         ledger.changed.clear()
 
-    def _withdraw(self, keys: list[RunKey]) -> None:
-        for _, allocations in self.runs.known(self._transaction.runs, keys).values():
-            self.ledger.subtract(allocations)
-        self.runs.remove(self._transaction.runs, keys)
-        self._counts["withdrawn"] += len(keys)
-
     def _fold(self, to: int) -> None:
         low, high = sorted((self.ledger.folded_to, to))
         pruned = self.watermark.pruned_until
@@ -466,15 +389,3 @@ def _released(run: Run, old: Run | None, kept_back: Mapping[int, KeptBack]) -> R
         return replace(run, release=max(run.release, old.release))
     row = kept_back.get(run.key.job_id) or kept_back.get(run.array_job_id)
     return run if row is None else replace(run, release=row.release(run.release, run.key.start))
-
-
-def _last_event(run: Run) -> int:
-    return max(run.begin, run.end or 0, run.paused_at or 0)
-
-
-def _from_the_future(record: JobRecord, now: int) -> Malformed:
-    return Malformed(
-        source="accounting",
-        text=f"job {record.label} ({record.job_id}) start={record.start} end={record.end}",
-        reason=f"lies in the future of the cluster's clock ({now}); compare the hosts' clocks",
-    )

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shapleyprio.common.wording import DAY
-from shapleyprio.slurm.port import Controller
+from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.slurm.port import Controller, Malformed
 from shapleyprio.store import Watermark
 
 CLOCK_TOLERANCE_SECONDS = 300
@@ -105,4 +106,13 @@ def after_look(watermark: Watermark, controller: Controller, overlap: int) -> Wa
         sure_until=now - min(max(0, ahead), LONGEST_STEP_SECONDS),
         again_from=again_from,
         again_at=again_at,
+    )
+
+
+def from_the_future(record: JobRecord, now: int) -> Malformed:
+    """Makes of a record that no clock could have written a line that is quarantined."""
+    return Malformed(
+        source="accounting",
+        text=f"job {record.label} ({record.job_id}) start={record.start} end={record.end}",
+        reason=f"lies in the future of the cluster's clock ({now}); compare the hosts' clocks",
     )

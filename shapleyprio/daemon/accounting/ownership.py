@@ -134,6 +134,11 @@ def correct(store: ClusterStore, correction: Correction) -> CorrectedOwnership:
         watermark = transaction.ledger.watermark()
         if watermark is None:
             raise CorrectionError(_nothing_yet(store.cluster))
+        if since < (pruned := watermark.pruned_until) and pruned > watermark.opened:
+            raise CorrectionError(
+                f"runs that ended by {clock_time(pruned)} are older than the horizon and no longer "
+                "stored; ownership can be corrected since then, and no earlier"
+            )
         opened = OpenLedger(
             transaction,
             horizon=watermark.horizon,

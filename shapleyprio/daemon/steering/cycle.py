@@ -43,13 +43,14 @@ from shapleyprio.daemon.steering.outcomes import (
     outcome_of,
 )
 from shapleyprio.daemon.steering.pruning import prune
+from shapleyprio.daemon.steering.recording import record
 from shapleyprio.daemon.steering.report import CycleReport, StopWatch
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Slurm
 from shapleyprio.slurm.shared_reading import SharedReading, Source
-from shapleyprio.store import ClusterStore, Journal, SteeringRow, StoreError, Transaction
+from shapleyprio.store import ClusterStore, Journal
 
 log = structlog.get_logger(__name__)
 
@@ -341,7 +342,7 @@ class Cycle:
         self._intake.forget()
         self._managed.forget()
         source = source or self._slurm
-        return prune(self._config, self._slurm, self._store, self._intake, source, until=until)
+        return prune(self._config, self._slurm, self._store, source, until=until)
 
     def _check_enforcement(self, *, dry_run: bool) -> None:
         """Prevents writes into Slurm where users decide what they are computed from.
@@ -392,29 +393,4 @@ class Cycle:
     def _record(self, report: CycleReport, started: int, outcome: str, message: str = "") -> None:
         finished = int(self._clock())
         row = report.row(started=started, finished=finished, outcome=outcome, message=message)
-
-        def save(transaction: Transaction) -> None:
-            transaction.history.save_cycle(row)
-            if not message:
-                transaction.history.save_standings(report.ranked.standings)
-                transaction.observed.save_pending_jobs(report.jobs.pending_jobs)
-            if outcome == STEERED:
-                transaction.history.note_steering(self._steering(report))
-
-        try:
-            self._store.transact(save)
-        except StoreError:
-            if not message:
-                raise
-            log.warning("the failed cycle could not be recorded", outcome=outcome)
-
-    def _steering(self, report: CycleReport) -> SteeringRow:
-        if (pause := report.plan.pause) is not None:  # which may be younger than what is accounted
-            since = max(report.t, pause.since)
-            return SteeringRow(since=since, rule="", chosen="", channel="")
-        return SteeringRow(
-            since=report.t,
-            rule=report.ranked.rule,
-            chosen=self._rule.name,
-            channel=self._channel.name,
-        )
+        record(self._store, report, row, rule=self._rule.name, channel=self._channel.name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from shapleyprio.config import Config
-from shapleyprio.daemon.accounting.intake import Intake
 from shapleyprio.daemon.pushing import push, submission
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.slurm.channels import CHANNELS
@@ -19,7 +19,6 @@ def prune(
     config: Config,
     slurm: Slurm,
     store: ClusterStore,
-    intake: Intake,
     source: Source,
     *,
     until: float,
@@ -30,7 +29,6 @@ def prune(
         config: says how long what is kept.
         slurm: the cluster.
         store: of the ledger.
-        intake: that opens the ledger.
         source: of the jobs that are still there.
         until: second of the monotonic clock from which no other transaction is begun.
 
@@ -49,6 +47,7 @@ def prune(
     keys = push.live_keys(queue.jobs) | push.live_keys(started)
     live = _live_keys(slurm, store, keys) if known else None
     service = config.service
+    overlap = max(service.overlap, service.keep_runs)
 
     def prune_jobs(transaction: Transaction) -> None:
         for channel in CHANNELS.values():
@@ -63,12 +62,41 @@ def prune(
             now - service.keep_history, pushes_before=now - service.keep_pushes
         )
 
-    def prune_runs(transaction: Transaction) -> int:
-        return intake.open(transaction, now).prune(overlap=max(service.overlap, service.keep_runs))
-
     store.transact(prune_jobs)
     _as_often_as_needed(store, prune_history, until)
-    return _as_often_as_needed(store, prune_runs, until)
+    return _as_often_as_needed(
+        store, lambda rows: prune_runs(rows, config.fairness.horizon, overlap=overlap), until
+    )
+
+
+def prune_runs(transaction: Transaction, horizon: int | None, *, overlap: int) -> int:
+    """Deletes runs that ended before the fold: their worth is a constant in the ledger.
+
+    Of very many, those go that one transaction prunes. Those stay that ended after a second
+    that records still to come may bear.
+
+    Args:
+        transaction: of the ledger.
+        horizon: age in seconds from which a part gains nothing more, None for never.
+        overlap: runs that ended so shortly before the watermark stay, in seconds: they will
+            be read again.
+
+    Returns:
+        how many.
+    """
+    watermark = transaction.ledger.watermark()
+    if horizon is None or watermark is None:
+        return 0
+    known = min(watermark.complete_until, watermark.sure_until)
+    sure_fold = watermark.sure_until - horizon  # the clock may be ahead
+    before = min(watermark.folded_to, sure_fold, known - overlap - 1)
+    before = transaction.runs.prunable_until(before)
+    pruned = transaction.runs.prune(before)
+    watermark = replace(watermark, pruned_until=max(before, watermark.pruned_until))
+    transaction.observed.prune_capacities(watermark.pruned_until)
+    transaction.observed.prune_layout(watermark.pruned_until)
+    transaction.ledger.save_watermark(watermark)
+    return pruned
 
 
 def _as_often_as_needed(

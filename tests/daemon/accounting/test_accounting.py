@@ -16,6 +16,7 @@ from shapleyprio.daemon.accounting.cluster_clock import (
     check_clock,
 )
 from shapleyprio.daemon.accounting.tally import Tally
+from shapleyprio.daemon.steering.pruning import prune_runs
 from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Move
 from shapleyprio.fairness.utility import worth
@@ -96,7 +97,7 @@ class StoredLedger:
 
     def prune(self, *, overlap: int = 0) -> int:
         with self.store.cluster(CLUSTER).transaction() as transaction:
-            return self.open(transaction).prune(overlap=overlap)
+            return prune_runs(transaction, self.horizon, overlap=overlap)
 
     def stored(self) -> list[RunKey]:
         with self.store.cluster(CLUSTER).reading() as view:

@@ -9,6 +9,7 @@ from sqlalchemy import make_url
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.daemon.accounting.accounting import OpenLedger
+from shapleyprio.daemon.steering.pruning import prune_runs
 from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, fill
 from shapleyprio.lab.bench.cycle.workloads import CLUSTER, NOW, ORGANIZATIONS, days_of
 from shapleyprio.lab.bench.measure import Measurement, of_runs, seconds_of
@@ -125,7 +126,7 @@ def _prune_history(transaction: Transaction) -> int:
 
 
 def _prune_runs(transaction: Transaction) -> int:
-    return _open(transaction).prune(overlap=0)
+    return prune_runs(transaction, SHORT, overlap=0)
 
 
 def _pruned(store: ClusterStore, work: Callable[[Transaction], int]) -> Iterator[float]:
