@@ -6,7 +6,8 @@ behind it starts there (Slurm without backfill). Jobs are packed onto the partit
 their order. Left out: time limits, memory, fair share, job size.
 """
 
-from shapleyprio.lab.simulated.cluster import DaemonName, SimulatedSlurm
+from shapleyprio.lab.simulated.adapter import SimulatedSlurm
+from shapleyprio.lab.simulated.cluster import DaemonName
 from shapleyprio.lab.simulated.spec import DEFAULT_SETTINGS, SimulatedSpec
 
 __all__ = ["DEFAULT_SETTINGS", "DaemonName", "SimulatedSlurm", "SimulatedSpec"]
