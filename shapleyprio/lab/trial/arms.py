@@ -11,13 +11,6 @@ from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.channels import CHANNELS
 
-LEAST_LOADED = MappingProxyType({"SelectTypeParameters": "CR_Core,CR_LLN"})
-"""A job goes to the least loaded node, as near as Slurm comes to the papers' random processors.
-
-By default Slurm fills one node after the other, so that below full load the owner of the first
-node would lend to all, and the owner of the last one to none.
-"""
-
 MULTIFACTOR = MappingProxyType(
     {
         "PriorityType": "priority/multifactor",
@@ -29,7 +22,6 @@ MULTIFACTOR = MappingProxyType(
         "PriorityWeightAssoc": "0",
         "PriorityWeightJobSize": "0",
         "PriorityWeightPartition": "0",
-        **LEAST_LOADED,
     }
 )
 """Slurm's defaults for the times; age orders the jobs of one organization, and no more."""
@@ -90,7 +82,7 @@ ARMS: Mapping[str, Arm] = {
         Arm(name="slurm-fairshare", settings=FAIR_SHARE, model="fairshare"),
         Arm(
             name="fifo",
-            settings={**LEAST_LOADED, "PriorityType": "priority/basic"},
+            settings={"PriorityType": "priority/basic"},
             model="fcfs",
         ),
         Arm(

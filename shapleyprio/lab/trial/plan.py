@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count as numbering
 from typing import Protocol
 
 import numpy as np
@@ -45,7 +44,7 @@ MOST_JOBS = 20_000
 def as_slurm_runs_it(workload: Workload) -> Workload:
     """Returns the workload as all arms and all simulated policies have it.
 
-    Jobs go to the least loaded nodes. Where jobs are cut, one of q processors is q jobs of one.
+    Jobs go to where the most is free. Where jobs are cut, one of q processors is q jobs of one.
     Limits are those that Slurm has.
 
     Raises:
@@ -149,6 +148,11 @@ class TrialMember:
 class OwnNodes:
     """Every organization has small nodes of its own, and one account.
 
+    Slurm fills one node after the other, so the organizations' nodes take turns: whatever part of
+    them works, about as large a part of each organization's does. The least loaded nodes first
+    (``CR_LLN``) would spread each wide job over all nodes, and backfilling, which reserves whole
+    nodes, would keep all of them for the first job that waits.
+
     Attributes:
         workload: as Slurm runs it.
     """
@@ -160,14 +164,15 @@ class OwnNodes:
         """The organizations in their order."""
         owned = self.workload.owned.tolist()
         size = max(2, -(-sum(owned) // MOST_NODES))
-        numbers = numbering(1)
-        return tuple(
-            TrialMember(
-                f"o{u + 1}",
-                {f"n{next(numbers)}": min(size, left) for left in range(processors, 0, -size)},
-            )
+        turns = sorted(
+            (1 - left / processors, u, min(size, left))
             for u, processors in enumerate(owned)
+            for left in range(processors, 0, -size)
         )
+        nodes: list[dict[str, int]] = [{} for _ in owned]
+        for number, (_, u, some) in enumerate(turns, start=1):
+            nodes[u][f"n{number}"] = some
+        return tuple(TrialMember(f"o{u + 1}", own) for u, own in enumerate(nodes))
 
     @cached_property
     def owners(self) -> Mapping[str, int]:

@@ -257,7 +257,7 @@ def test_a_whole_job_is_one_job_on_the_processors_of_several_owners() -> None:
         jobs,
         record(0, submit=0, start=2, end=22, nodes=BOTH, processors=3),
         record(1, submit=0, start=2, end=32, nodes=BOTH, processors=3),
-        held={RunKey(FIRST_ID, BEGIN, BEGIN + 2): {"n1": 2, "n3": 1}},
+        held={RunKey(FIRST_ID, BEGIN, BEGIN + 2): {"n1": 2, "n2": 1}},
     )
     assert parts(found) == [(0, 2, 0, 2), (0, 2, 1, 1), (1, 2, 0, 2), (1, 2, 1, 1)]
     exact = executed(
@@ -265,8 +265,8 @@ def test_a_whole_job_is_one_job_on_the_processors_of_several_owners() -> None:
         record(0, submit=0, start=2, end=22, nodes=BOTH, processors=3),
         record(1, submit=0, start=2, end=32, nodes=BOTH, processors=3),
         held={
-            RunKey(FIRST_ID, BEGIN, BEGIN + 2): {"n1": 2, "n2": 1},
-            RunKey(FIRST_ID + 1, BEGIN, BEGIN + 2): {"n1": 1, "n3": 2},
+            RunKey(FIRST_ID, BEGIN, BEGIN + 2): {"n1": 2, "n3": 1},
+            RunKey(FIRST_ID + 1, BEGIN, BEGIN + 2): {"n1": 1, "n2": 2},
         },
     )
     assert parts(exact) == [(0, 2, 0, 3), (1, 2, 0, 1), (1, 2, 1, 2)]

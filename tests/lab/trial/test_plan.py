@@ -84,6 +84,14 @@ def test_every_organization_brings_its_processors_as_small_nodes_of_a_partition(
     assert plan.owners == {"n1": 0, "n2": 2, "n3": 2}
 
 
+def test_of_the_first_nodes_each_organization_has_its_part() -> None:
+    owned = np.array([200, 0, 100], dtype=np.int64)
+    plan = OwnNodes(replace(as_slurm_runs_it(WHOLE), owned=owned))
+    names = sorted(plan.owners, key=lambda name: int(name[1:]))
+    for many in range(3, len(names) + 1, 3):
+        assert sum(plan.owners[name] == 0 for name in names[:many]) * 3 == many * 2
+
+
 def test_a_large_cluster_has_larger_nodes() -> None:
     large = OwnNodes(replace(WHOLE, owned=np.array([1000, 0, 205], dtype=np.int64)))
     assert sum(large.sizes.values()) == 1205
