@@ -128,14 +128,14 @@ def _explained(
     steering = read_steering(store, config.service.poll_interval)
     facts: JobExplanation | JobsExplanation
     if inquiry.key == "job":
-        facts = explain_job(store, slurm, inquiry.value, asker)
+        facts = explain_job(store, slurm, inquiry.value, asker, age=steering.age)
         if facts.job and facts.prospect and facts.prospect.forecast and forecasts is not None:
             cost = forecasts.cost_of_limit(facts.job.job_id)
             facts = replace(facts, prospect=replace(facts.prospect, cost=cost))
         sentences = sentences_on_job(facts, influence, config.push.channel)
     else:
         explain = explain_user if inquiry.key == "user" else explain_account
-        facts = explain(store, slurm, inquiry.value, asker)
+        facts = explain(store, slurm, inquiry.value, asker, age=steering.age)
         sentences = sentences_on_jobs(facts, influence, config.push.channel)
     sentences = [*sentences_on_steering(steering), *sentences]
     value = {

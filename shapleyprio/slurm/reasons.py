@@ -52,6 +52,9 @@ _LACKS = {
     r"ReservationDeleted": Lack(
         "reservation", "its reservation was deleted, so it starts only without or in another one"
     ),
+    r"Nodes required for job are DOWN.*": Lack(
+        "other", "its nodes are down, drained, or kept for jobs of partitions that go first"
+    ),
     r".*[Rr]eserv.*": Lack("reservation", "it waits for a reservation"),
     r"(Assoc|QOS)Max\w+Per(Job|Node)(Limit)?|QOSMin\w+|Partition\w+Limit|MaxMemPerLimit": Lack(
         "limit", "it asks for what a limit forbids, so it starts only if one of both is changed"

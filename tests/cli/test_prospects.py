@@ -95,6 +95,12 @@ def test_why_nothing_is_forecast_is_said_where_it_is_known() -> None:
         ("ReqNodeNotAvail, Reserved for maintenance", "reservation", maintenance),
         ("ReqNodeNotAvail, May be reserved for other job", "reservation", "for a reservation"),
         ("Reservation", "reservation", "it waits for a reservation"),
+        (
+            "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority"
+            " partitions",
+            "other",
+            "kept for jobs of partitions that go first",
+        ),
         ("JobHeldAdmin", "hold", "it is held"),
         ("QOSNotAllowed", "other", "it waits for more than its turn"),
     ):

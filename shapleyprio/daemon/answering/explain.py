@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from itertools import chain
 
 from shapleyprio.common.wording import names_shown
 from shapleyprio.daemon.answering.explain_facts import (
@@ -19,6 +20,7 @@ from shapleyprio.daemon.pushing.rollback import UNREADABLE
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import PendingJob
+from shapleyprio.slurm.text.queue import has_first_task
 from shapleyprio.store import (
     ClusterStore,
     Push,
@@ -40,7 +42,12 @@ class NothingToExplainError(LookupError):
 
 
 def explain_job(
-    store: ClusterStore, slurm: QueueSource, label: str, asker: Asker | None = None
+    store: ClusterStore,
+    slurm: QueueSource,
+    label: str,
+    asker: Asker | None = None,
+    *,
+    age: int = 0,
 ) -> JobExplanation:
     """Explains the priority of one pending job.
 
@@ -49,9 +56,10 @@ def explain_job(
     Args:
         store: of the cluster, where the standings are.
         slurm: where the job is.
-        label: job id, or the name users know it by (``33_4``).
+        label: job id, or the name users know it by (``33_4``, ``33_[0-8%2]``).
         asker: who asks; None for somebody who can read the store, and so all there is. To others a
             job that they may not see is one that does not wait.
+        age: seconds since the last cycle.
 
     Raises:
         NothingToExplainError: no such job waits.
@@ -59,9 +67,11 @@ def explain_job(
         StoreError: it cannot be found out.
     """
     queue = ReadQueue.asked_of(slurm)
-    job = next((item for item in queue.jobs if label in _names_of(item)), None)
+    job = _named(queue.jobs, label)
     with store.reading() as view:
-        scene = QueueAndStandings(view, queue, seen_by(asker, None if job is None else job.user))
+        scene = QueueAndStandings(
+            view, queue, seen_by(asker, None if job is None else job.user), age
+        )
         hands: Mapping[Kind, int] = {}
         prospect: Prospect | None = None
         if queue.failure is not None:
@@ -70,9 +80,8 @@ def explain_job(
                 raise queue.failure  # whose job it is Slurm alone knows
             organization = pushes[0].organization
         else:
-            sibling, cluster = next(
-                (pair for pair in queue.elsewhere if label in _names_of(pair[0])), (None, "")
-            )
+            sibling = _named([one for one, _ in queue.elsewhere], label)
+            cluster = next((name for one, name in queue.elsewhere if one is sibling), "")
             if asker is not None and not _is_shown(job or sibling, asker):
                 raise NothingToExplainError(
                     f"no job {label} of user {asker.user} waits (others' jobs are shown to their "
@@ -112,8 +121,11 @@ def explain_job(
     )
 
 
-def _names_of(job: PendingJob) -> tuple[str, str]:
-    return job.label, str(job.job_id)
+def _named(jobs: Sequence[PendingJob], label: str) -> PendingJob | None:
+    """Returns the job of that id or name, or the part of an array that has its first task."""
+    exact = (job for job in jobs if label in {job.label, str(job.job_id)})
+    parts = (job for job in jobs if has_first_task(job.label, label))
+    return next(chain(exact, parts), None)
 
 
 def _is_shown(job: PendingJob | None, asker: Asker) -> bool:
@@ -128,7 +140,12 @@ def _is_shown(job: PendingJob | None, asker: Asker) -> bool:
 
 
 def explain_user(
-    store: ClusterStore, slurm: QueueSource, user: str, asker: Asker | None = None
+    store: ClusterStore,
+    slurm: QueueSource,
+    user: str,
+    asker: Asker | None = None,
+    *,
+    age: int = 0,
 ) -> JobsExplanation:
     """Explains the priorities of all pending jobs of a user.
 
@@ -137,6 +154,7 @@ def explain_user(
         slurm: where the jobs are.
         user: login name.
         asker: as for a job.
+        age: so as well.
 
     Raises:
         NothingToExplainError: no job of such a user waits or runs, or the asker may not see them.
@@ -150,7 +168,7 @@ def explain_user(
     queue = ReadQueue.asked_of(slurm)
     with store.reading() as view:
         scene, running = (
-            QueueAndStandings(view, queue, seen_by(asker, user)),
+            QueueAndStandings(view, queue, seen_by(asker, user), age),
             view.runs.unfinished(),
         )
         jobs = scene.jobs_by_organization(running, lambda job: job.user == user)
@@ -167,7 +185,12 @@ def explain_user(
 
 
 def explain_account(
-    store: ClusterStore, slurm: QueueSource, account: str, asker: Asker | None = None
+    store: ClusterStore,
+    slurm: QueueSource,
+    account: str,
+    asker: Asker | None = None,
+    *,
+    age: int = 0,
 ) -> JobsExplanation:
     """Explains the priorities of all pending jobs of an account, without those below it.
 
@@ -176,6 +199,7 @@ def explain_account(
         slurm: where the jobs are.
         account: its name.
         asker: as for a job.
+        age: so as well.
 
     Raises:
         NothingToExplainError: such an account was never heard of, or is not the asker's to see.
@@ -188,7 +212,8 @@ def explain_account(
         )
     queue = ReadQueue.asked_of(slurm)
     with store.reading() as view:
-        scene, running = QueueAndStandings(view, queue, seen_by(asker)), view.runs.unfinished()
+        scene = QueueAndStandings(view, queue, seen_by(asker), age=age)
+        running = view.runs.unfinished()
         jobs = scene.jobs_by_organization(running, lambda job: job.account == account, account)
     if not scene.tenures.knows("account", account) and not jobs[0].waiting:
         raise NothingToExplainError(unknown_account(account, scene.tenures))

@@ -44,7 +44,7 @@ class Prospect:
         Args:
             view: of the cluster.
             job: that waits.
-            t: second at which the ledger stands.
+            t: now, on the cluster's clock.
         """
         reason = None if job.waits_for_its_turn else job.reason
         waits_for: str = "turn" if reason is None else lack_of(reason).missing

@@ -77,15 +77,23 @@ class Chosen:
 
 
 class QueueAndStandings:
-    """The queue and the standings, read together."""
+    """The queue and the standings, read together.
 
-    def __init__(self, view: View, queue: ReadQueue, sees: Sees) -> None:
+    Args:
+        view: of the cluster.
+        queue: its jobs that wait.
+        sees: what whoever asks may see.
+        age: seconds since the last cycle.
+    """
+
+    def __init__(self, view: View, queue: ReadQueue, sees: Sees, age: int = 0) -> None:
         self._view = view
         self._queue = queue
         self._sees = sees
         standings = view.history.latest_standings()
         watermark = view.ledger.watermark()
         self._second = watermark.accounted_to if watermark else 0
+        self._now = self._second + age
         self.tenures = view.ledger.tenures()
         self._exceptions = view.orders.exceptions()
         self._left_out = self.tenures.left_out("partition", self._second)
@@ -150,7 +158,7 @@ class QueueAndStandings:
 
     def prospect_of(self, job: PendingJob) -> Prospect:
         """Returns when a job will start, as far as is known; the view has to be open."""
-        return Prospect.of(self._view, job, self._second)
+        return Prospect.of(self._view, job, self._now)
 
     def exception_of(self, job: PendingJob) -> ExceptionRow | None:
         """Returns the exception by which a job goes first; None if there is none."""

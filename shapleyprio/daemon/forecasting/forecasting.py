@@ -131,10 +131,11 @@ class StoreForecaster:
         if place is None:
             return None
         played, limits = self._play(request, moment), moment.present.jobs.limit
+        spans = _spans(request, moment.first[place].partition, moment.base)
 
         def starts_of(present: Present) -> Ints:
-            starts = played(present, wanted=np.array([place]), drawn_by=limits)
-            return starts[:, place]
+            starts = played(present, wanted=np.array([place]), drawn_by=limits)[:, [place]]
+            return put_off(starts, present.jobs.limit[[place]], spans)[:, 0]
 
         return cost_of_limit(moment.present, place, self._lessons.predictor, starts_of)
 
@@ -163,14 +164,19 @@ class StoreForecaster:
 def _closed(request: ForecastRequest, moment: PlayedMoment, starts: Ints) -> dict[int, str]:
     """Puts off starts while partitions are closed; returns which jobs mostly wait for their end."""
     waits_for: dict[int, str] = {}
-    for name, closings in request.closings.items():
+    for name in request.closings:
         here = [place for place, job in moment.first.items() if job.partition == name]
-        base, limits = moment.base, moment.present.jobs.limit[here]
-        spans = [Closing(begin - base, end - base) for begin, end in closings]
-        starts[:, here] = put_off(starts[:, here], limits, spans)
+        spans = _spans(request, name, moment.base)
+        starts[:, here] = put_off(starts[:, here], moment.present.jobs.limit[here], spans)
         late = np.median(starts[:, here], axis=0) >= spans[0].begin
         waits_for |= dict.fromkeys(np.array(here)[late].tolist(), "reservation")
     return waits_for
+
+
+def _spans(request: ForecastRequest, partition: str, base: int) -> list[Closing]:
+    """Returns when a partition is closed, on a moment's clock."""
+    closings = request.closings.get(partition, ())
+    return [Closing(begin - base, end - base) for begin, end in closings]
 
 
 def _row(

@@ -101,7 +101,7 @@ class Lessons:
                 place_of(job.partition),
             )
             for job in waiting
-            if place_of(job.partition) != NOWHERE
+            if place_of(job.partition) != NOWHERE and job.processors > 0
         ]
         table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 7)
         release, whose, processors, limit, user, length, partition = table.T.copy()

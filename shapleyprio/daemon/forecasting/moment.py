@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -265,21 +265,17 @@ class _Rows:
             self.rows.append((u, release, sum(of_run.values()), limit, user, begin, place))
 
     def add_unknown(self, u: int, held: Iterable[_HeldNodes]) -> None:
-        """Adds a job that holds what no run is known to: accounting hears of starts later."""
-        known: dict[str, int] = {}
+        """Adds a job that holds what no run is known to: accounting hears of starts later.
+
+        On which nodes of one owner a run holds how many is not known, but how many in all.
+        """
+        held_at: Counter[tuple[int, int]] = Counter()
+        for node in self._nodes.values():
+            held_at[node.owner, node.bay] += min(node.busy, node.processors)
         for _, of_run in held:
             for name, count in of_run.items():
-                known[name] = known.get(name, 0) + count
-        pieces = [
-            (
-                len(self.rows),
-                node.owner,
-                min(node.busy, node.processors) - known.get(name, 0),
-                node.bay,
-            )
-            for name, node in self._nodes.items()
-            if min(node.busy, node.processors) > known.get(name, 0)
-        ]
+                held_at[self._nodes[name].owner, self._nodes[name].bay] -= count
+        pieces = [(len(self.rows), owner, count, bay) for (owner, bay), count in (+held_at).items()]
         if pieces:
             self.pieces += pieces
             processors = sum(count for _, _, count, _ in pieces)

@@ -9,9 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from shapleyprio.common.wording import HOUR
+from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
+from shapleyprio.replay.forecasts.arrivals import LONGEST
 from shapleyprio.replay.forecasts.present import Present
 
 COVERAGE = 0.8
@@ -25,6 +26,9 @@ FEWEST_ERRORS = 10
 
 MOST_ERRORS = 100
 """So many of the newest errors are heeded."""
+
+LONGEST_SECONDS = LONGEST * DAY
+"""So long futures are played at most: what comes later is all alike."""
 
 WaitsFor = Literal["turn", "processors"]
 
@@ -68,11 +72,15 @@ class StartForecast:
         if len(heeded) < FEWEST_ERRORS:
             return self
         more = heeded[min(ceil((len(heeded) + 1) * COVERAGE), len(heeded)) - 1]
-        early = _unscaled(_scaled(self.early - self.t) - more) + self.t
-        late = (
-            NEVER if self.late == NEVER else _unscaled(_scaled(self.late - self.t) + more) + self.t
+        return replace(
+            self,
+            early=min(self._moved(self.early, -more), self.median),
+            late=max(self._moved(self.late, more), self.median),
         )
-        return replace(self, early=min(early, self.median), late=max(late, self.median))
+
+    def _moved(self, second: int, by: float) -> int:
+        wait = _unscaled(_scaled(second - self.t) + by)
+        return NEVER if second == NEVER or wait > LONGEST_SECONDS else self.t + wait
 
 
 def forecasts(present: Present, starts: Ints) -> dict[int, StartForecast]:
@@ -118,7 +126,7 @@ def forecasts(present: Present, starts: Ints) -> dict[int, StartForecast]:
 
 
 def _scaled(wait: int) -> float:
-    return log(max(wait, 0) + OFFSET)
+    return log(min(max(wait, 0), LONGEST_SECONDS) + OFFSET)
 
 
 def _unscaled(scaled: float) -> int:

@@ -48,6 +48,7 @@ _LABEL = re.compile(
     r"(?P<base>[0-9]{1,10})"
     r"(?:_[0-9]{1,7}|_\[(?P<tasks>[0-9,:\-]+)(?:%(?P<at_once>[0-9]{1,9}))?\]|\+[0-9]{1,5})?"
 )
+_FIRST_TASK = re.compile(r"(?P<base>[0-9]{1,10})_\[?(?P<task>[0-9]{1,7})")
 _TARGET = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,7}|_\[[0-9]+(?:[,\-][0-9]+)*\]|\+[0-9]{1,5})?")
 _PIECE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?")
 _FOR_JOB = re.compile(r"(?:scontrol: )?(?:error: )?(?P<why>.+) for job (?P<job>[0-9][^ ]*)")
@@ -201,6 +202,20 @@ def names_task(label: str, task: int) -> bool:
             if low <= task <= (low if high is None else high) and (task - low) % (step or 1) == 0:
                 return True
     return False
+
+
+def has_first_task(label: str, asked: str) -> bool:
+    """Returns whether the first task in a name, if it names tasks, is among those of an array.
+
+    >>> has_first_task("33_[0-8%2]", "33_[4-6]"), has_first_task("33_[0-8]", "33_9")
+    (True, False)
+    >>> has_first_task("33_[0-8]", "34_4"), has_first_task("33_[0-8]", "33")
+    (False, False)
+    """
+    first = _FIRST_TASK.match(asked)
+    return bool(
+        first and first["base"] == _number_of(label) and names_task(label, int(first["task"]))
+    )
 
 
 def tasks_at_once(label: str) -> int | None:

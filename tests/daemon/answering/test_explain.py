@@ -185,10 +185,17 @@ def test_nobodys_job(steered: Service) -> None:
     assert (output.ranked, output.pushes, output.ahead, output.own_ahead) == (None, [], 4, 0)
 
 
-@pytest.mark.parametrize("label", ["1", "99", "5_0", "nonsense"])
+@pytest.mark.parametrize("label", ["1", "99", "5_3", "99_0", "nonsense"])
 def test_a_job_that_does_not_wait(steered: Service, label: str) -> None:
     with pytest.raises(NothingToExplainError, match=f"no job {label} waits; see `squeue -j"):
         job(steered, label)
+
+
+@pytest.mark.parametrize("label", ["5", "5_0", "5_1", "5_[1-1]", "5_[0-1%1]"])
+def test_a_task_of_an_array_is_in_the_part_that_waits(steered: Service, label: str) -> None:
+    found = job(steered, label).job
+    assert found is not None
+    assert found.label == "5_[0-1]"
 
 
 def test_a_job_whose_line_cannot_be_read(steered: Service) -> None:
@@ -474,6 +481,20 @@ def test_a_forecast_is_shown_while_it_is_fresh(steered: Service) -> None:
     prospect = job(steered, "2").prospect
     assert prospect is not None
     assert (prospect.forecast, prospect.waits_for) == (None, "turn")
+
+
+def test_while_no_cycle_succeeds_a_forecast_grows_old(steered: Service) -> None:
+    foresee(steered, forecast(2, NOW), forecast(6, NOW))
+    store = steered.store.cluster(NAME)
+    for age, found in ((400, NOW + 10 + 400), (FRESH_SECONDS, None)):
+        prospect = explain_job(store, steered.slurm, "2", age=age).prospect
+        assert prospect is not None
+        assert (prospect.forecast and prospect.forecast.early) == found
+        of_user = explain_user(store, steered.slurm, "user", age=age).organizations
+        of_account = explain_account(store, steered.slurm, "physics", age=age).organizations
+        for shown in (of_user[0].prospect, of_account[0].prospect):
+            assert shown is not None
+            assert (shown.forecast and shown.forecast.early) == found
 
 
 def test_what_lies_beyond_all_futures_is_null(steered: Service) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
 from shapleyprio.daemon.forecasting import forecasting
+from shapleyprio.daemon.forecasting.lessons import Lessons
 from shapleyprio.daemon.forecasting.live import LONGEST_SECONDS
 from shapleyprio.daemon.forecasting.messages import (
     Closing,
@@ -346,6 +347,29 @@ def test_what_accounting_has_not_heard_of_yet_is_seen_on_the_nodes(daemon: Fores
     assert medians(daemon, asked(*waiting)) == {1: 399, 2: 499}
     remember(daemon, *PAST, *BUSY)  # have just ended
     assert medians(daemon, asked(*waiting, busy=(0, 0))) == {1: 300, 2: 400}
+
+
+def test_on_which_nodes_of_an_owner_a_job_holds_more_frees_none_and_takes_none(
+    daemon: Foreseeing,
+) -> None:
+    """The store knows how many it holds of an owner's; they are split by the nodes' sizes."""
+    held, places = run(99, "physics", 250, None, owner="physics", processors=4, limit=1000)
+    remember(daemon, *PAST, (replace(held, processors={"a1": 2, "a2": 2}), places))
+    nodes = {"a1": KnownNode(1, 0, 4, 1), "a2": KnownNode(1, 0, 4, 3), "b1": KnownNode(0, 0, 1, 0)}
+    for reach in ((ALL,), (ALL, ("all", "other"))):
+        for each in (5, 6):
+            request = replace(asked(job(1, "physics", processors=each)), nodes=nodes, bays=reach)
+            assert medians(daemon, request) == {1: 300 if each == 5 else 350}
+
+
+def test_an_array_without_a_task_that_may_start_is_no_job_to_come(daemon: Foreseeing) -> None:
+    remember(daemon)
+    lessons = Lessons()
+    with daemon.store.cluster(NAME).reading() as view:
+        lessons.update(view, 3600, BEGIN + 300)
+    none_now = replace(job(1, "physics", tasks=0), processors=0)
+    found = lessons.released(lambda _: 0, [none_now, job(2, "physics")], {"physics": 0}, BEGIN)
+    assert found.jobs.processors.tolist() == [2]
 
 
 @pytest.mark.parametrize("rule", ["directcontr", "shapley"])

@@ -15,7 +15,12 @@ from shapleyprio.daemon.answering.inquiries import Inquiry
 from shapleyprio.daemon.estimation.messages import WorkResult
 from shapleyprio.daemon.forecasting import live
 from shapleyprio.daemon.forecasting.limits import cost_of_limit
-from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest, LimitCost
+from shapleyprio.daemon.forecasting.messages import (
+    Closing,
+    ForecastAnswer,
+    ForecastRequest,
+    LimitCost,
+)
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.present import present_of
@@ -26,6 +31,7 @@ from tests.daemon.forecasting.test_forecasting import asked, job, remember
 from tests.replay.forecasts.examples import rigid
 from tests.replay.forecasts.test_futures import scheduled
 from tests.replay.strategies import Job
+from tests.store.examples import BEGIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +68,15 @@ def test_a_limit_that_jobs_like_it_need_lets_it_start_before_the_first(daemon: F
     remember(daemon, *PAST, BUSY)
     begin = 250 + LONG + LONG  # behind the job that goes first
     assert cost(daemon, question()) == LimitCost(jobs=12, limit=120, sooner=begin - 300)
+
+
+def test_a_limit_that_a_maintenance_makes_wait_costs_all_of_that(daemon: Foreseeing) -> None:
+    remember(daemon, *PAST)
+    for ahead in (300, 3600):
+        begin = BEGIN + 300 + ahead
+        closings = {"all": (Closing(begin, begin + 100_000),)}
+        found = cost(daemon, replace(question(ahead=False), closings=closings))
+        assert found == LimitCost(jobs=12, limit=120, sooner=ahead + 100_000)
 
 
 def test_nothing_is_said_of_a_limit_that_suits_or_costs_nothing(daemon: Foreseeing) -> None:
