@@ -290,6 +290,18 @@ def test_an_account_that_is_left_out_and_claimed_is_refused(file: Path) -> None:
     ]
 
 
+def test_estimates_that_would_mostly_be_too_old_are_refused(file: Path) -> None:
+    text = '[estimation]\nrecompute = "20m"\n' + ONE
+    assert problems(file, text) == [
+        "2: estimation.recompute: is more than half of longest_age (900 s), so directcontr would "
+        "rank now and then; make it shorter, or longest_age at least twice as long"
+    ]
+    file.write_text('[fairness]\nrule = "directcontr"\n' + text)
+    load_config(file)
+    file.write_text('[estimation]\nrecompute = "20m"\nlongest_age = "40m"\n' + ONE)
+    load_config(file)
+
+
 def test_an_account_of_two_organizations_is_refused(file: Path) -> None:
     text = ONE + 'accounts = ["a"]\n[[organization]]\nname = "b"\naccounts = [\n"c",\n"a"]'
     assert problems(file, text) == [

@@ -202,7 +202,7 @@ def status_of(
 
     sees = seen_by(replace(asker, rights=rights))
     printed = io.StringIO()
-    console = Console(file=printed, width=int(inquiry.value))
+    console = Console(file=printed, width=int(inquiry.value), markup=False, emoji=False)
     found = read_each(config, ledgers)
     known = [(status.seen_by(sees), steering) for status, steering in found.known]
     if any(status.quarantined for status, _ in known) and not rights().operator:

@@ -24,7 +24,7 @@ from shapleyprio.cli.options.shared import count_option, guarantee_option
 from shapleyprio.cli.options.types import duration, in_units
 from shapleyprio.cli.options.workloads import (
     backfill_without_rigid,
-    log_files,
+    files_read,
     scheduling_options,
     workload_options,
     workload_parameters,
@@ -68,7 +68,7 @@ def command(**options: Any) -> None:
     )
     refuse(backfill_without_rigid(parameters.wide))
     refuse_the_same_file(
-        *log_files(parameters.workload),
+        *files_read(parameters.workload),
         ("--json", parameters.json_file),
         ("--report", parameters.report.file),
     )

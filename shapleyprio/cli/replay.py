@@ -32,7 +32,7 @@ from shapleyprio.cli.options.shared import (
 from shapleyprio.cli.options.types import duration
 from shapleyprio.cli.options.workloads import (
     backfill_without_rigid,
-    log_files,
+    files_read,
     scheduling_options,
     workload_options,
     workload_parameters,
@@ -175,7 +175,7 @@ def refuse_contradictions(parameters: ReplayParameters) -> None:
         ),
     )
     refuse_the_same_file(
-        *log_files(parameters.workload),
+        *files_read(parameters.workload),
         ("--json", parameters.json_file),
         ("--schedule", parameters.schedule_file),
         ("--report", parameters.report.file),

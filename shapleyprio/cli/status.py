@@ -118,7 +118,7 @@ class StatusOfEach:
             if waits:
                 console.print(waits_table(status.waits))
         for why in self.unknown.values():
-            console.print(visible(why), highlight=False, markup=False, soft_wrap=True)
+            console.print(visible(why), highlight=False, soft_wrap=True)
 
 
 def read_each(config: Config, ledgers: Iterable[ClusterStore]) -> StatusOfEach:
@@ -153,7 +153,7 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
     cycle = status.cycle
     slurm = f", Slurm {cycle.slurm_version}" if cycle.slurm_version else ""
     heading = f"{status.cluster}, {clock_time(cycle.t)}{slurm}"
-    console.print(visible(heading), highlight=False, markup=False)
+    console.print(visible(heading), highlight=False)
     console.print(_table(status))
     on_numbers = (
         status.on_window,
@@ -164,9 +164,9 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
     )
     on_pool = status.pool.sentences() if status.pool else ()
     for sentence in filter(None, (*on_numbers, *on_pool)):
-        console.print(visible(sentence), highlight=False, markup=False, soft_wrap=True)
+        console.print(visible(sentence), highlight=False, soft_wrap=True)
     for sentence in sentences_on_steering(steering, of_status=True):
-        console.print(sentence, highlight=False, soft_wrap=True)
+        console.print(visible(sentence), highlight=False, soft_wrap=True)
     console.print(
         f"last cycle {cycle.number}: {cycle.outcome}, {duration(steering.age)} ago, "
         f"{cycle.seen} records read, {cycle.written} priorities written"
@@ -200,13 +200,13 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
             f"{clock_time(status.table.since or 0)}; {count(status.missed, 'job')} came without "
             "them in the last day"
         )
-        console.print(visible(words), markup=False, highlight=False, soft_wrap=True)
+        console.print(visible(words), highlight=False, soft_wrap=True)
     if status.failure is not None:
         failed = f"since then: cycle {status.failure.number} failed: {status.failure.message}"
-        console.print(visible(failed), markup=False)
+        console.print(visible(failed))
     for line in status.quarantined:
         text = f"{line.line.source}: {line.line.reason}: {line.line.text}"
-        console.print(f"quarantined {line.times}×: {visible(text)}", markup=False, highlight=False)
+        console.print(f"quarantined {line.times}×: {visible(text)}", highlight=False)
 
 
 def _table(status: Status) -> FittingTable:

@@ -271,7 +271,8 @@ class EstimationSection(ConfigSection):
 
     recompute: Seconds = key(
         "30s",
-        "Shortest time from one estimate to the next while jobs of several organizations wait. "
+        "Shortest time from one estimate to the next while jobs of several organizations wait; at "
+        "most half of `longest_age`. "
         "Estimates need the package `shapleyprio-replay` (docs/install.md).",
         "30s",
     )

@@ -21,7 +21,9 @@ from shapleyprio.config.organization import Organization, parents_of, unparented
 from shapleyprio.config.pool import Pool, alike_in_pools, misnamed, split_twice
 from shapleyprio.config.section import ConfigSection, section
 from shapleyprio.config.toml import Path
+from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.owen import unions_of
+from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.points_table import CHANNEL
 
@@ -108,6 +110,7 @@ class Config(ConfigSection):
         ]
         problems += _table_of_another_channel(self.push)
         problems += _guarantee_in_another_weight(self)
+        problems += _estimates_too_old(self)
         problems += alike_in_pools(self.pools, self.push.channel, table=self.push.table is not None)
         if CHANNELS[self.push.channel].needs_qos:
             problems += _no_qos(self.organizations, self.push.channel)
@@ -158,6 +161,16 @@ def _table_of_another_channel(push: PushSection) -> Iterator[tuple[Path, str]]:
             ("push", "table"),
             f'gives new jobs site factors, but push.channel is "{push.channel}"; '
             f'leave it out, or set push.channel to "{CHANNEL}"',
+        )
+
+
+def _estimates_too_old(config: Config) -> Iterator[tuple[Path, str]]:
+    longest = config.estimation.longest_age
+    if RULES[config.fairness.rule].estimates and 2 * config.estimation.recompute > longest:
+        yield (
+            ("estimation", "recompute"),
+            f"is more than half of longest_age ({longest} s), so {DirectContr.name} would rank "
+            "now and then; make it shorter, or longest_age at least twice as long",
         )
 
 

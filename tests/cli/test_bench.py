@@ -47,6 +47,7 @@ from shapleyprio.lab.cli.bench import ON_LOGS, render
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.logs import reading
+from shapleyprio.replay.logs.column_names import XDMOD_FIELDS
 from shapleyprio.replay.policies import COMPARED, ONE_SCHEDULE, PREDICTORS, run_policy
 from shapleyprio.replay.workloads.choices import WIDE
 from shapleyprio.replay.workloads.workload import Window, jobs_of
@@ -195,9 +196,10 @@ def write_logs(folder: Path) -> None:
     ]
     for name in (replay.LPC, replay.RICC):
         (folder / name).write_bytes(gzip.compress("".join(lines).encode()))
-    header = "JobIDRaw|Submit|Start|ElapsedRaw|AllocCPUS\n"
-    line = "7|2017-01-01T00:00:00|2017-01-01T00:00:05|60|1\n"
-    (folder / replay.XDMOD).write_bytes(gzip.compress((header + line).encode()))
+    known = {"jobid": "7", "submit": "2017-01-01T00:00:00", "start": "2017-01-01T00:00:05"}
+    known |= {"jobidraw": "7", "elapsed": "00:01:00", "ncpus": "1"}
+    line = "|".join(known.get(name, "") for name in XDMOD_FIELDS) + "\n"
+    (folder / replay.XDMOD).write_bytes(gzip.compress(line.encode()))
 
 
 def test_every_measurement_of_a_replay_has_its_target(tmp_path: Path) -> None:

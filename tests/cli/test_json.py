@@ -120,6 +120,22 @@ def test_no_log_is_overwritten(words: list[str]) -> None:
 
 @pytest.mark.usefixtures("_beside_a_log")
 @pytest.mark.parametrize("command", ["replay", "audit"])
+@pytest.mark.parametrize("option", ["--organizations", "--nodes", "--accounts"])
+def test_nothing_that_is_read_is_overwritten(command: str, option: str) -> None:
+    Path("given").write_text("[[organization]]\n")
+    given = [f"{option}=given"] + ([] if option == "--organizations" else ["--organizations=o"])
+    Path("o").write_text("[[organization]]\n")
+    result = run(command, "log.swf", *given, "--json=given")
+    assert result.exit_code == 2
+    assert f"{option} and --json name the same file" in " ".join(result.stderr.split())
+    Path("link.swf").symlink_to("log.swf")
+    result = run(command, "--deal-users", "1", "link.swf", "--json=log.swf")
+    assert result.exit_code == 2
+    assert Path("log.swf").read_text() == LOG
+
+
+@pytest.mark.usefixtures("_beside_a_log")
+@pytest.mark.parametrize("command", ["replay", "audit"])
 def test_what_is_there_behind_a_log_is_another_log(command: str) -> None:
     result = run(command, "--deal-users", "1", "log.swf", "--json", "log.swf")
     assert json.loads(result.stdout)["policies"]

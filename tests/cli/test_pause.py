@@ -36,6 +36,17 @@ def test_everybody_is_told_who_paused_since_when_and_why(steered: CommandLine) -
         assert (found["user"] != "", found["keep"]) == (True, False)
 
 
+def test_a_reason_is_shown_as_it_was_given(steered: CommandLine) -> None:
+    """It is no markup of terminals."""
+    for reason in ("quota of [/scratch]", "[red]x[/] :smile:"):
+        assert steered.run("pause", "--reason", reason).exit_code == 0
+        cycle(steered)
+        result = steered.run("status")
+        assert result.exit_code == 0
+        assert f": {reason}.\n" in result.stdout
+        assert steered.run("resume").exit_code == 0
+
+
 def test_after_it_priorities_are_written_again(steered: CommandLine) -> None:
     assert steered.run("pause", "--reason", "x").exit_code == 0
     cycle(steered)

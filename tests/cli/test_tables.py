@@ -302,3 +302,13 @@ def test_names_become_whole_before_texts_have_more_room() -> None:
     assert "a-name-of-t…" in printed(columns, 34)
     assert "a-name-of-twenty-two-x" in printed(columns, 44)
     assert "a-name-of-twenty-two-…" not in printed(columns, 60)
+
+
+def test_a_heading_is_shown_as_it_is() -> None:
+    """Organizations are headings, and their names no markup."""
+    shown = StringIO()
+    table = FittingTable(
+        [FittingColumn(heading=name, cells=["1"]) for name in ("phys [old]", "[/b] \a")]
+    )
+    Console(file=shown, width=80).print(table)
+    assert shown.getvalue().split("\n")[0].rstrip() == "phys [old]  [/b] \\x07"

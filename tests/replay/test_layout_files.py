@@ -77,6 +77,7 @@ def test_accounts_are_read_from_a_table_with_their_parents(file: Path) -> None:
         (TABLE.replace("ParentName", "    Shares"), "does not say what account root is below"),
         (TREE.replace("| ", "|").replace("| ", "|"), ":4: does not say what account physics is"),
         (TREE.replace("c|", "e|"), "names no account of cluster c"),
+        ("Cluster|Account|ParentName\nc|root|\nc\n", ":3: has no account"),
         ("c|physics|root\n", "no line names account; give what"),
     ],
 )
@@ -87,6 +88,11 @@ def test_accounts_without_their_parents_are_refused(file: Path, text: str, messa
     assert message in str(raised.value)
 
 
+def test_a_bar_in_a_reason_separates_nothing_where_blanks_do(file: Path) -> None:
+    file.write_text("NODELIST PARTITION CPUS REASON\nn1 a 4 bad|dimm\n")
+    assert read_nodes(file)["n1"].processors == 4
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -94,6 +100,7 @@ def test_accounts_without_their_parents_are_refused(file: Path, text: str, messa
         ("NODELIST PARTITION STATE\nn1 a idle\n", "no line names nodelist, partition, cpus"),
         ("NODELIST PARTITION CPUS\nn1 a 4+\n", ":2: CPUS: '4+'"),
         ("NODELIST PARTITION CPUS\n", "names no node"),
+        ("NODELIST PARTITION CPUS\nn1 a 4\nn2 a\n", ":3: has no cpus"),
     ],
 )
 def test_nodes_without_their_sizes_are_refused(file: Path, text: str, message: str) -> None:

@@ -115,6 +115,21 @@ def test_columns_may_come_in_any_order_in_any_case_and_with_strange_ones_between
     assert not log.labels
 
 
+def test_files_that_were_put_together_are_refused() -> None:
+    """A record that several of them have would count more than once."""
+    heading = "JobID|Submit|Start|ElapsedRaw|NCPUS"
+    row = "{}|2017-01-01T10:00:00|2017-01-01T10:05:00|90|2"
+    first, again = row.format(1), row.format(2)
+    assert len(lines(heading, first, again).job) == 2
+    for text, line in (((heading, first, heading, again), 3), ((heading, heading, first), 2)):
+        with pytest.raises(LogError, match=rf"^jobs\.txt:{line}: is a second heading line; give"):
+            lines(*text)
+    with pytest.raises(LogError, match=r"^jobs\.txt:4: is a second heading line"):
+        SacctReader("jobs.txt").read(
+            "jobs.txt", [f"{heading}\n{first}\n{again}\n".encode(), f"{heading}\n".encode()]
+        )
+
+
 def test_without_a_header_the_fields_are_open_xdmods() -> None:
     row = {name.casefold(): value for name, value in USUAL.items()}
     row |= {"jobid": "42", "ncpus": "4", "jobname": "run|with|bars"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from time import tzset
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,6 +85,27 @@ def test_runs_come_in_the_order_of_their_starts_and_then_of_their_jobs(
     log = read_log(url)
     assert log.job.tolist() == [2, 3, 1]
     assert placed(log) == [[("c", 16)], [("b", 16), ("c", 16)], [("a", 16)]]
+
+
+def test_dates_are_this_hosts_as_in_reports(
+    url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.cluster(NAME).transaction() as rows:
+        rows.ledger.save_watermark(watermark(observed_until=BEGIN + 3600, opened=BEGIN))
+        rows.runs.put([placed_run(1, begin=BEGIN + 60, end=BEGIN + 90, owners=("a",))])
+    date = datetime.fromtimestamp(BEGIN, UTC).replace(tzinfo=None)
+    for zone, west in (("UTC", 0), ("America/New_York", 5 * 3600)):
+        monkeypatch.setenv("TZ", zone)
+        tzset()
+        try:
+            for seconds, found in ((30, 1), (120, 0)):
+                since = date + timedelta(seconds=seconds - west)
+                assert (
+                    len(read_log(url, since=since, until=since + timedelta(hours=1)).job) == found
+                )
+        finally:
+            monkeypatch.undo()
+            tzset()
 
 
 def test_every_execution_of_a_requeued_job_is_an_entry(url: str, store: Store) -> None:

@@ -59,22 +59,22 @@ def render(
     """
     announce(console, log, audit.workload)
     for line in in_force.sentences():
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     for line in (verdict(audit), stability(audit)):
         console.print()
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     sections = [*_sections(log, audit), *_after_end(after_end)]
     for title, table, legend in sections:
         console.print()
-        console.print(title, markup=False, style="bold", soft_wrap=True)
+        console.print(title, style="bold", soft_wrap=True)
         console.print(table)
         if legend:
-            console.print(legend, markup=False, style="dim", soft_wrap=True)
+            console.print(legend, style="dim", soft_wrap=True)
     console.print()
     if log.clusters:
-        console.print(where_jobs_ran(log, audit.workload), markup=False, soft_wrap=True)
+        console.print(where_jobs_ran(log, audit.workload), soft_wrap=True)
     for line in caveats(audit, continued=log.window is not None):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shapleyprio.cli.offline.audit_tables import render
 from shapleyprio.cli.offline.in_force import read_in_force
-from shapleyprio.cli.offline.workload_reading import complain, workload_before, workload_for
+from shapleyprio.cli.offline.workload_reading import workload_before, workload_for
 from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.options.parameters import AuditParameters, WorkloadParameters
 from shapleyprio.cli.options.reporting import publish
@@ -51,7 +51,6 @@ def audit_log(parameters: AuditParameters) -> None:
     show = parameters.json_file is None or write_json(
         parameters.json_file, audit_as_json(log, found, after_end)
     )
-    complain(log)
     if show:
         render(standard_output(highlight=False), log, found, after_end, in_force)
 

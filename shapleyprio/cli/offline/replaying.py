@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from shapleyprio.cli.offline.workload_reading import complain, workload_before, workload_for
+from shapleyprio.cli.offline.workload_reading import workload_before, workload_for
 from shapleyprio.cli.offline.workload_tables import (
     OUT_OF_TURN,
     RHO,
@@ -147,7 +147,6 @@ def write_and_show(
     show = parameters.json_file is None or write_json(
         parameters.json_file, as_json(log, workload, results)
     )
-    complain(log)
     if show:
         render(standard_output(highlight=False), log, workload, results)
 
@@ -186,10 +185,10 @@ def render(console: Console, log: Log, workload: Workload, results: Sequence[Res
     console.print(meaning, style="dim", soft_wrap=True)
     if reasons := workload.left_out_in_words:
         console.print()
-        console.print(f"left out: {reasons}", markup=False, soft_wrap=True)
+        console.print(f"left out: {reasons}", soft_wrap=True)
     if place := where_jobs_ran(log, workload):
         console.print()
-        console.print(place, markup=False, soft_wrap=True)
+        console.print(place, soft_wrap=True)
 
 
 def policies_table(results: Sequence[Result]) -> FittingTable:

@@ -9,7 +9,7 @@ import click
 
 from shapleyprio.cli.options.parameters import WorkloadParameters
 from shapleyprio.cli.shown.progress import ProgressBar
-from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.clusters import (
     claims_of_files,
     consortium_named,
@@ -167,6 +167,10 @@ def read(parameters: WorkloadParameters, bar: ProgressBar) -> Log:
                 f"{option} goes with the format {' or '.join(wanted)}, and {log.source} is read "
                 f"as {log.format}"
             )
+    complain(log)
+    if not len(log.release) and (parameters.since or parameters.until):
+        raise LogError(f"{log.source}: no job was released then; see --since and --until")
+    whole_log(log)  # refuses one without jobs
     return with_layout(log, parameters.nodes, parameters.accounts)
 
 

@@ -78,7 +78,6 @@ def announce(
         f"{log.source}: {len(workload.job):,} {jobs} of {len(workload.organizations)} "
         f"organizations on {workload.system_processors:,} processors, released "
         f"{period_in_words(log, workload.window)}{horizon}",
-        markup=False,
         soft_wrap=True,
     )
 

@@ -39,7 +39,7 @@ def refuse_the_same_file(*files: tuple[str, Path | None]) -> None:
     options: dict[Path, str] = {}
     for option, file in files:
         if file not in (None, STDOUT):
-            other = options.setdefault(file.absolute(), option)
+            other = options.setdefault(file.resolve(), option)
             refuse((other != option, f"{other} and {option} name the same file"))
 
 

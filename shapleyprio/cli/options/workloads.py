@@ -130,7 +130,8 @@ workload_options = together(
                 name,
                 type=MOMENT,
                 metavar="DATE",
-                help=f"Read jobs released {when}, a date or date and time of --time-zone.",
+                help=f"Read jobs released {when}, a date or date and time of --time-zone; of a "
+                "store or export, of this host's.",
             )
             for name, when in (("--since", "from then on"), ("--until", "before"))
         ),
@@ -180,9 +181,14 @@ def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
     return parameters
 
 
-def log_files(parameters: WorkloadParameters) -> tuple[tuple[str, Path], ...]:
-    """Returns the logs, for `refuse_the_same_file`: no result may be written over them."""
-    return tuple(("LOG", Path(file)) for file in files_of(parameters.log))
+def files_read(parameters: WorkloadParameters) -> tuple[tuple[str, Path], ...]:
+    """Returns what is read, for `refuse_the_same_file`: no result may be written over it."""
+    return (
+        *(("LOG", Path(file)) for file in files_of(parameters.log)),
+        *(("--organizations", file) for file in parameters.organizations.values()),
+        *(("--nodes", file) for file in parameters.nodes.values()),
+        *(("--accounts", file) for file in parameters.accounts.values()),
+    )
 
 
 def backfill_without_rigid(wide: Wide) -> tuple[bool, str]:

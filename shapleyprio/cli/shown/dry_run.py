@@ -28,7 +28,7 @@ def render(console: Console, forecast: Forecast, *, verbose: bool) -> None:
     """
 
     def say(line: str) -> None:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True)
 
     say(f"{forecast.cluster}, {clock_time(forecast.t)}: a dry run, nothing is written or kept")
     say(_opening(forecast))

@@ -151,7 +151,7 @@ class FittingTable:
         for column, width in zip(columns, _widths(columns, room), strict=True):
             number, text = column.kind is Cells.NUMBER, column.kind is Cells.TEXT
             table.add_column(
-                column.heading,
+                Text(visible(column.heading)),
                 width=width,
                 no_wrap=not text,
                 justify="right" if number else "left",
@@ -188,7 +188,7 @@ def standard_output(*, highlight: bool = True) -> Console:
     Args:
         highlight: let rich color numbers in sentences.
     """
-    console = Console(highlight=highlight)
+    console = Console(highlight=highlight, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = WIDEST_TABLE
     return console

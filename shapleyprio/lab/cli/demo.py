@@ -80,10 +80,10 @@ def command(
     refuse_used_directory("--directory", directory)
     if watch and simulated:
         raise click.UsageError("the simulated Slurm has no daemon to --watch; drop --simulated")
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
 
     def say(line: str) -> None:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
     began = time.monotonic()
     duration = int(hours * 3600)

@@ -121,13 +121,13 @@ def render(console: Console, made: Experiment, rows: Sequence[Row], lines: Seque
     tables = [(title_of(group), summary_table(made, of)) for group, of in groups_of(lines)]
     own = made.tables(rows) if made.tables is not None else ()
     tables += [(table.title, own_table(table)) for table in own]
-    console.print(f"{made.name}: {made.description}", markup=False, soft_wrap=True)
+    console.print(f"{made.name}: {made.description}", soft_wrap=True)
     notes = dict.fromkeys(note for table in own for note in table.notes)
     for title, table in tables:
-        console.print(f"\n{title}", markup=False, soft_wrap=True)
+        console.print(f"\n{title}", soft_wrap=True)
         console.print(table)
     for note in (*notes, *failures(made, rows), *made.notes):
-        console.print(f"\n{note}", markup=False, soft_wrap=True)
+        console.print(f"\n{note}", soft_wrap=True)
 
 
 def page_of(

@@ -16,7 +16,7 @@ from shapleyprio.cli.options.refusals import (
 )
 from shapleyprio.cli.options.shared import wide_option
 from shapleyprio.cli.options.types import duration, in_units
-from shapleyprio.cli.options.workloads import log_files, workload_options, workload_parameters
+from shapleyprio.cli.options.workloads import files_read, workload_options, workload_parameters
 from shapleyprio.config.keys import ServiceSection
 from shapleyprio.lab.cli.options import (
     OF_A_CLUSTER_SECONDS,
@@ -94,6 +94,6 @@ def trial_parameters(options: dict[str, Any]) -> TrialParameters:
         (len(set(arms)) < len(arms), "the same --arm is named twice"),
     )
     refuse_used_directory("--directory", parameters.directory)
-    refuse_the_same_file(*log_files(parameters.workload), ("--json", parameters.json_file))
+    refuse_the_same_file(*files_read(parameters.workload), ("--json", parameters.json_file))
     refuse_missing_directories(("--json", parameters.json_file))
     return parameters

@@ -8,7 +8,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from shapleyprio.cli.offline.workload_reading import complain, workload_for
+from shapleyprio.cli.offline.workload_reading import workload_for
 from shapleyprio.cli.offline.workload_tables import (
     OUT_OF_TURN,
     announce,
@@ -84,7 +84,6 @@ def prepared_trial(parameters: TrialParameters, *, directory: str = "") -> Prepa
             bar,
             wide=parameters.wide,
         )
-    complain(log)
     arms = ArmParameters(
         arms=parameters.arms or USUAL_ARMS,
         speed=parameters.speed,
@@ -138,7 +137,6 @@ def render(console: Console, prepared: PreparedTrial, arms: Sequence[ArmResult])
     minutes = max(arm.trace.real_seconds for arm in arms) / 60
     console.print(
         f"{version}, {conditions.speed} times as fast, {minutes:.1f} real minutes an arm",
-        markup=False,
         soft_wrap=True,
     )
     for table in tables:

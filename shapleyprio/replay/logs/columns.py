@@ -237,8 +237,13 @@ def _or_unreadable(read: Callable[[str], int], text: str) -> int:
         return UNREADABLE
 
 
-def second_of(moment: datetime, zone: tzinfo) -> int:
-    """Returns the second since the epoch of a moment, in a time zone if it has none itself."""
+def second_of(moment: datetime, zone: tzinfo | None) -> int:
+    """Returns the second since the epoch of a moment, in a time zone if it has none itself.
+
+    Args:
+        moment: of a calendar.
+        zone: None for this host's.
+    """
     return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp())
 
 

@@ -158,17 +158,19 @@ def _rows(
     lines = text.splitlines()
     names: list[str] = []
     cuts: list[slice] | None = None
+    bars = False
     for number, line in enumerate(lines, start=1):
-        cells = _cells(line, cuts)
         if not names:
-            found = [cell.strip().casefold() for cell in cells]
+            found = [cell.strip().casefold() for cell in _cells(line, None, bars="|" in line)]
             if not set(wanted).difference(found):
-                names = found
+                names, bars = found, "|" in line
         elif _RULE.fullmatch(line):
             cuts = [slice(*found.span()) for found in re.finditer("-+", line)]
             names = [lines[number - 2][cut].strip().casefold() for cut in cuts]
         elif line.strip():
-            fields = dict(zip(names, cells, strict=False))
+            fields = dict(zip(names, _cells(line, cuts, bars=bars), strict=False))
+            if missing := [name for name in wanted if name not in fields]:
+                raise LogError(f"{file}:{number}: has no {missing[0]}; give what `{ask}` prints")
             if cuts is not None and any(fields.get(name, "").endswith("+") for name in _NAMES):
                 raise LogError(f"{file}:{number}: a name is cut off; give what `{ask}` prints")
             yield number, {k: v.rstrip() if k == indented else v.strip() for k, v in fields.items()}
@@ -176,10 +178,10 @@ def _rows(
         raise LogError(f"{file}: no line names {', '.join(wanted)}; give what `{ask}` prints")
 
 
-def _cells(line: str, cuts: Sequence[slice] | None) -> list[str]:
+def _cells(line: str, cuts: Sequence[slice] | None, *, bars: bool) -> list[str]:
     if cuts is not None:
         return [line[cut].rstrip() for cut in cuts]
-    return line.split("|") if "|" in line else line.split()
+    return line.split("|") if bars else line.split()
 
 
 def _text(file: Path) -> str:

@@ -62,7 +62,7 @@ def read_log(
             a store may hold but one.
         strict: a malformed line is an error, not only counted.
         since: take jobs that were released from then on; without a time zone in `time_zone`. Of a
-            store: what was executed from then on.
+            store or an export: what was executed from then on; in this host's time zone.
         until: likewise before that.
         progress: called now and then with how far reading is: bytes of the files as they are on
             disk, or runs of a store.
@@ -71,19 +71,21 @@ def read_log(
         LogError: it cannot be read; the message says where, what and how to mend it.
     """
     sources = [source] if isinstance(source, str) else list(source)
-    zone = zone_of(time_zone)
-    begin = None if since is None else second_of(since, zone)
-    span = begin, None if until is None else second_of(until, zone)
     show = progress or (lambda _: None)
+    asked = since, until
+    here = _span(asked, None)
     if format == "store" or (format is None and any(map(_URL.match, sources))):
         if len(sources) > 1:
             raise LogError(f"{', '.join(sources)}: name one store, or files alone")
-        return read_stored(sources[0], clusters=clusters, span=span, progress=progress)
+        return read_stored(sources[0], clusters=clusters, span=here, progress=progress)
     files = files_of(sources)
     if format == "export" or (format is None and any(map(is_export, files))):
         if len(files) > 1:
             raise LogError(f"{', '.join(files)}: name one export alone")
-        return read_exported(files[0], clusters=tuple(clusters), span=span, progress=progress)
+        clusters = tuple(clusters)
+        return read_exported(files[0], clusters=clusters, span=here, progress=progress)
+    zone = zone_of(time_zone)
+    span = _span(asked, zone)
     name = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
     reader = SacctReader(
         name,
@@ -150,3 +152,11 @@ def _format(name: str, text: bytes) -> Format:
     if ".swf" in name.casefold() or of_numbers:
         return "swf"
     return "swf" if first[:1] == b";" and header_of(text) is None else "sacct"
+
+
+def _span(
+    asked: tuple[datetime | None, datetime | None], zone: tzinfo | None
+) -> tuple[int | None, int | None]:
+    """Returns seconds since the epoch."""
+    begin, end = (None if moment is None else second_of(moment, zone) for moment in asked)
+    return begin, end

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.cells import JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
     HOLDS_SEPARATORS,
@@ -202,15 +203,38 @@ class SacctReader:
 def _headed(file: str, texts: Iterable[bytes], fields: Sequence[str]) -> Iterator[Headed]:
     """Finds out at the first piece of a file what its columns are."""
     names: Sequence[str] = ()
-    has_header = False
+    heading, passed = b"", 0
     for text in texts:
         begin = 0
         if not names:
             header = header_of(text)
-            has_header = header is not None
             names, _, begin = header or (canonical(fields), SEPARATOR, 0)
             check_names(file, names)
-        yield Headed(text, begin, names, has_header)
+            heading = text[:begin].strip()
+        if heading:
+            _refuse_second(heading, file, passed, text, begin)
+        passed += text.count(b"\n")
+        yield Headed(text, begin, names, bool(heading))
+
+
+def _refuse_second(heading: bytes, file: str, passed: int, text: bytes, begin: int) -> None:
+    """Raises LogError for a second heading line: records that files share would count twice.
+
+    Args:
+        heading: of the file.
+        file: its name.
+        passed: lines of it before the text.
+        text: whole lines.
+        begin: where data begins in it.
+    """
+    begins_with = not begin and text.startswith(heading)
+    place = 0 if begins_with else 1 + text.find(b"\n" + heading, max(begin - 1, 0))
+    if begins_with or place:
+        line = passed + text.count(b"\n", 0, place) + 1
+        raise LogError(
+            f"{file}:{line}: is a second heading line; give the files one by one, so that a "
+            "record that several have counts once"
+        )
 
 
 class _Found(NamedTuple):

@@ -40,6 +40,7 @@ def read_stored(
     clusters: Sequence[str] = (),
     span: tuple[int | None, int | None] = (None, None),
     progress: ProgressCallback | None = None,
+    called: str | None = None,
 ) -> Log:
     """Reads the finished runs of a store, sorted by start and job; nothing is written to it.
 
@@ -54,12 +55,13 @@ def read_stored(
         span: seconds since the epoch from which on, and before which, they were executed; None for
             as far as is known.
         progress: called now and then with the number of runs read.
+        called: what people know the store as; None for its URL.
 
     Raises:
         LogError: the store cannot be read, or it is not clear which cluster is meant.
     """
     try:
-        with Store.open(url) as store:
+        with Store.open(url, called=called) as store:
             ledgers = _clusters(store, clusters)
             window = None if span == (None, None) else _window(store.name, ledgers, *span)
             logs = [_log(store.name, ledger, window, progress) for ledger in ledgers]

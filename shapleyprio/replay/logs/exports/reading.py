@@ -112,7 +112,7 @@ def read_exported(
     since, until = (
         own if own is not None else usual for own, usual in zip(span, asked, strict=True)
     )
-    log = read_stored(found.url, clusters=clusters, span=(since, until))
+    log = read_stored(found.url, clusters=clusters, span=(since, until), called=source)
     parts = tuple(replace(one, source=f"{source}, {one.cluster}") for one in log.clusters)
     return replace(
         log,
