@@ -68,9 +68,9 @@ def command(**options: Any) -> None:
     )
     refuse(backfill_without_rigid(parameters.wide))
     refuse_the_same_file(
-        *files_read(parameters.workload),
         ("--json", parameters.json_file),
         ("--report", parameters.report.file),
+        read=files_read(parameters.workload),
     )
     refuse_missing_directories(("--json", parameters.json_file))
     with packages_needed("audit", "replay"):

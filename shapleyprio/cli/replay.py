@@ -175,10 +175,10 @@ def refuse_contradictions(parameters: ReplayParameters) -> None:
         ),
     )
     refuse_the_same_file(
-        *files_read(parameters.workload),
         ("--json", parameters.json_file),
         ("--schedule", parameters.schedule_file),
         ("--report", parameters.report.file),
+        read=files_read(parameters.workload),
     )
     refuse_missing_directories(
         ("--json", parameters.json_file), ("--schedule", parameters.schedule_file)

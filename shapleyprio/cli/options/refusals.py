@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,10 +34,12 @@ def is_given(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
-def refuse_the_same_file(*files: tuple[str, Path | None]) -> None:
-    """Raises a usage error if two files (by option) are the same."""
-    options: dict[Path, str] = {}
-    for option, file in files:
+def refuse_the_same_file(
+    *written: tuple[str, Path | None], read: Iterable[tuple[str, Path]] = ()
+) -> None:
+    """Raises a usage error if a file (by option) that is written is another one, too."""
+    options = {file.resolve(): option for option, file in read}
+    for option, file in written:
         if file not in (None, STDOUT):
             other = options.setdefault(file.resolve(), option)
             refuse((other != option, f"{other} and {option} name the same file"))

@@ -229,10 +229,10 @@ def refuse_contradictions(parameters: ExperimentParameters) -> None:
         ),
     )
     refuse_the_same_file(
-        *((f"LOG {log}", Path(log)) for log in parameters.logs),
         ("--json", parameters.json_file),
         ("--results", parameters.results_file),
         ("--report", parameters.report.file),
+        read=[(f"LOG {log}", Path(log)) for log in parameters.logs],
     )
     refuse_missing_directories(
         ("--json", parameters.json_file), ("--results", parameters.results_file)

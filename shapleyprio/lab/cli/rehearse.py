@@ -128,12 +128,15 @@ def command(**options: Any) -> None:
         (isnan(parameters.days), "nan is no number of days"),
     )
     refuse_used_directory("--directory", parameters.directory)
-    logs = (("LOG", Path(file)) for file in files_of(parameters.log))
     refuse_the_same_file(
-        *logs,
         ("--json", parameters.json_file),
         ("--waits", parameters.waits_file),
         ("--report", parameters.report.file),
+        read=[
+            *(("LOG", Path(file)) for file in files_of(parameters.log)),
+            ("--slurm-conf", parameters.slurm_conf),
+            ("--organizations", parameters.organizations),
+        ],
     )
     refuse_missing_directories(("--json", parameters.json_file), ("--waits", parameters.waits_file))
     check_report_packages(parameters.report)

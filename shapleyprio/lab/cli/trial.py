@@ -94,6 +94,6 @@ def trial_parameters(options: dict[str, Any]) -> TrialParameters:
         (len(set(arms)) < len(arms), "the same --arm is named twice"),
     )
     refuse_used_directory("--directory", parameters.directory)
-    refuse_the_same_file(*files_read(parameters.workload), ("--json", parameters.json_file))
+    refuse_the_same_file(("--json", parameters.json_file), read=files_read(parameters.workload))
     refuse_missing_directories(("--json", parameters.json_file))
     return parameters

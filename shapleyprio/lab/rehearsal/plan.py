@@ -230,8 +230,11 @@ class SitePlan:
             if "QOS" in partition.options and partition.nodes:
                 given = f"QOS={partition.options['QOS']}"
                 cluster.run("scontrol", "update", f"PartitionName={name}", given)
+        if (user := cluster.paths.user) != ROOT:  # only whom accounting knows may load a file
+            named = ("user", user, f"account={ROOT}", "adminlevel=Administrator")
+            cluster.run("sacctmgr", "-i", "add", *named, f"cluster={CLUSTER}")
         file = cluster.directory / "associations"
-        file.write_text("\n".join(self.associations(arm, cluster.paths.user)) + "\n")
+        file.write_text("\n".join(self.associations(arm, user)) + "\n")
         cluster.run("sacctmgr", "-i", "load", f"file={file}", f"cluster={CLUSTER}", timeout=600)
         weight = self._settings(arm, 1)["PriorityWeightFairshare"]
         if self.usage and weight not in {"", "0"}:
