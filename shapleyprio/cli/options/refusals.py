@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,10 +39,10 @@ def refuse_the_same_file(
     *written: tuple[str, Path | None], read: Iterable[tuple[str, Path]] = ()
 ) -> None:
     """Raises a usage error if a file (by option) that is written is another one, too."""
-    options = {file.resolve(): option for option, file in read}
+    options = {os.path.realpath(file): option for option, file in read}
     for option, file in written:
         if file not in (None, STDOUT):
-            other = options.setdefault(file.resolve(), option)
+            other = options.setdefault(os.path.realpath(file), option)
             refuse((other != option, f"{other} and {option} name the same file"))
 
 
