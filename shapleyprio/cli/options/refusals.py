@@ -36,10 +36,10 @@ def is_given(name: str) -> bool:
 
 
 def refuse_the_same_file(
-    *written: tuple[str, Path | None], read: Iterable[tuple[str, Path]] = ()
+    *written: tuple[str, Path | None], read: Iterable[tuple[str, Path | None]] = ()
 ) -> None:
     """Raises a usage error if a file (by option) that is written is another one, too."""
-    options = {os.path.realpath(file): option for option, file in read}
+    options = {os.path.realpath(file): option for option, file in read if file is not None}
     for option, file in written:
         if file not in (None, STDOUT):
             other = options.setdefault(os.path.realpath(file), option)

@@ -76,10 +76,13 @@ def _go_back(opened: OpenLedger, transaction: Transaction, now: int) -> int:
             f"begun then; first run `shapleyprio ownership recount --since DATE` with a date "
             "before the clock went ahead, or wait until then"
         )
-    runs = [found[0] for found in transaction.runs.runs_alive_after(now)]
-    ahead = [run for run in runs if run.last_event > now]
-    opened.withdraw([run.key for run in ahead if run.begin > now])
-    begun = [run for run in ahead if run.begin <= now]
-    opened.place_again([replace(run, end=None, paused_at=None, state="RUNNING") for run in begun])
+    runs = transaction.runs.runs_alive_after(now)
+    ahead = [stored for stored in runs if stored[0].last_event > now]
+    opened.withdraw([run.key for run, _ in ahead if run.begin > now])
+    opened.place_again(
+        (stored, replace(stored[0], end=None, paused_at=None, state="RUNNING"))
+        for stored in ahead
+        if stored[0].begin <= now
+    )
     opened.set_back(now)
     return len(ahead)

@@ -229,17 +229,25 @@ class OpenLedger:
             held: uncounted run -> node -> processors, as `SplitRuns.counted` has it.
         """
         known = self.runs.known(self._transaction.runs, held.keys())
-        counted = (self._split.counted(run, held[key]) for key, (run, _) in known.items())
-        self.place_again(list(filter(None, counted)))
+        self.place_again(
+            (stored, run)
+            for key, stored in known.items()
+            if (run := self._split.counted(stored[0], held[key])) is not None
+        )
 
-    def place_again(self, runs: Sequence[Run]) -> None:
-        """Puts runs in the place of those with the same keys, which are stored."""
-        known = self.runs.known(self._transaction.runs, [run.key for run in runs])
-        placed = [(run, self.tenures.allocations(run)) for run in runs]
-        for run, allocations in placed:
-            self.ledger.subtract(known[run.key][1])
+    def place_again(self, runs: Iterable[tuple[AllocatedRun, Run]]) -> None:
+        """Puts runs in the place of stored ones, which have the same keys.
+
+        Args:
+            runs: what is stored, and what is to be.
+        """
+        placed: list[AllocatedRun] = []
+        for (_, old), run in runs:
+            allocations = self.tenures.allocations(run)
+            self.ledger.subtract(old)
             self.ledger.add(allocations)
-        self.runs.put(self._transaction.runs, placed, known)
+            placed.append((run, allocations))
+        self.runs.put(self._transaction.runs, placed, [run.key for run, _ in placed])
 
     def withdraw(self, keys: Collection[RunKey]) -> None:
         """Takes runs out of the ledger, as if they had never been."""

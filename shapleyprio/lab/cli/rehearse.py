@@ -135,6 +135,8 @@ def command(**options: Any) -> None:
         read=[
             *(("LOG", Path(file)) for file in files_of(parameters.log)),
             ("--slurm-conf", parameters.slurm_conf),
+            ("--associations", parameters.associations),
+            ("--qos", parameters.qos),
             ("--organizations", parameters.organizations),
         ],
     )

@@ -11,7 +11,12 @@ import click
 
 from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.options.json_output import json_option
-from shapleyprio.cli.options.refusals import packages_needed, refuse, refuse_missing_directories
+from shapleyprio.cli.options.refusals import (
+    packages_needed,
+    refuse,
+    refuse_missing_directories,
+    refuse_the_same_file,
+)
 from shapleyprio.lab.cli.options import (
     OF_A_CLUSTER_SECONDS,
     directory_option,
@@ -71,6 +76,7 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
     """  # noqa: D301 - click looks for the character \b
     parameters = TrialsParameters(trials=tuple(trials_in(trial_list, logs)), **options)
     refuse_used_directory("--directory", parameters.directory)
+    refuse_the_same_file(("--json", parameters.json_file), read=[("LIST", trial_list)])
     refuse_missing_directories(("--json", parameters.json_file))
     with packages_needed("trials", "trial"):
         from shapleyprio.lab.cli.trialling_many import trials

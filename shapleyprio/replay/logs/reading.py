@@ -82,8 +82,7 @@ def read_log(
     if format == "export" or (format is None and any(map(is_export, files))):
         if len(files) > 1:
             raise LogError(f"{', '.join(files)}: name one export alone")
-        clusters = tuple(clusters)
-        return read_exported(files[0], clusters=clusters, span=here, progress=progress)
+        return read_exported(files[0], clusters=tuple(clusters), span=here, progress=progress)
     zone = zone_of(time_zone)
     span = _span(asked, zone)
     name = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"

@@ -60,13 +60,13 @@ class Headed(NamedTuple):
         text: the lines.
         begin: where the first line of data begins.
         names: of the columns.
-        has_header: whether the file names them itself.
+        heading: the line by which the file names them itself; empty if it does not.
     """
 
     text: bytes
     begin: int
     names: Sequence[str]
-    has_header: bool
+    heading: bytes
 
 
 class PieceRecords(NamedTuple):
@@ -78,6 +78,7 @@ class PieceRecords(NamedTuple):
         keys: of the records, as `Joiner.add` takes them.
         unread: how much of it has no fields to be read.
         malformed: the first malformed lines, counted from 1 in this piece, and the reasons.
+        heads_again: the line of it that is the file's heading once more; 0 if none is.
     """
 
     lines: int
@@ -85,6 +86,7 @@ class PieceRecords(NamedTuple):
     keys: Numbers
     unread: int
     malformed: Sequence[MalformedLine]
+    heads_again: int = 0
 
 
 class SacctReader:
@@ -149,6 +151,11 @@ class SacctReader:
         passed, well_formed = 0, 0
         malformed: list[MalformedLine] = []
         for piece in pieces:
+            if piece.heads_again:
+                raise LogError(
+                    f"{file}:{passed + piece.heads_again}: is a second heading line; give the "
+                    "files one by one, so that a record that several have counts once"
+                )
             well_formed += len(piece.records.job) + piece.records.left_out[STEPS]
             malformed += [replace(line, number=passed + line.number) for line in piece.malformed]
             del malformed[MALFORMED_KEPT:]
@@ -166,9 +173,10 @@ class SacctReader:
         rest = piece.names[-1] in HOLDS_SEPARATORS
         rows = Rows(*split(piece.text, piece.begin, SEPARATOR, used, rest=rest))
         rows = self._wanted(rows)
-        found = _records(file, rows, piece.names, self._zone, has_header=piece.has_header)
+        found = _records(file, rows, piece.names, self._zone, has_header=bool(piece.heading))
         malformed = _explained(piece.text, rows.starts, found.lines)
-        return PieceRecords(line_ends(piece.text), found.records, found.keys, 0, malformed)
+        again = _line_that_heads_again(piece)
+        return PieceRecords(line_ends(piece.text), found.records, found.keys, 0, malformed, again)
 
     def _of_cells(self, file: str, piece: JobCells) -> PieceRecords:
         """Reads a piece; several threads do so side by side."""
@@ -203,7 +211,7 @@ class SacctReader:
 def _headed(file: str, texts: Iterable[bytes], fields: Sequence[str]) -> Iterator[Headed]:
     """Finds out at the first piece of a file what its columns are."""
     names: Sequence[str] = ()
-    heading, passed = b"", 0
+    heading = b""
     for text in texts:
         begin = 0
         if not names:
@@ -211,30 +219,18 @@ def _headed(file: str, texts: Iterable[bytes], fields: Sequence[str]) -> Iterato
             names, _, begin = header or (canonical(fields), SEPARATOR, 0)
             check_names(file, names)
             heading = text[:begin].strip()
-        if heading:
-            _refuse_second(heading, file, passed, text, begin)
-        passed += text.count(b"\n")
-        yield Headed(text, begin, names, bool(heading))
+        yield Headed(text, begin, names, heading)
 
 
-def _refuse_second(heading: bytes, file: str, passed: int, text: bytes, begin: int) -> None:
-    """Raises LogError for a second heading line: records that files share would count twice.
-
-    Args:
-        heading: of the file.
-        file: its name.
-        passed: lines of it before the text.
-        text: whole lines.
-        begin: where data begins in it.
-    """
-    begins_with = not begin and text.startswith(heading)
-    place = 0 if begins_with else 1 + text.find(b"\n" + heading, max(begin - 1, 0))
-    if begins_with or place:
-        line = passed + text.count(b"\n", 0, place) + 1
-        raise LogError(
-            f"{file}:{line}: is a second heading line; give the files one by one, so that a "
-            "record that several have counts once"
-        )
+def _line_that_heads_again(piece: Headed) -> int:
+    """Returns which line of a piece, counted from 1, is its file's heading once more; 0 if none."""
+    text, begin, _, heading = piece
+    if not heading:
+        return 0
+    if not begin and text.startswith(heading):
+        return 1
+    place = 1 + text.find(b"\n" + heading, max(begin - 1, 0))
+    return 1 + text.count(b"\n", 0, place) if place else 0
 
 
 class _Found(NamedTuple):

@@ -72,6 +72,13 @@ def test_options_that_cannot_be_right_are_one_line(
     assert message in refused(rehearse(folder, *options))
 
 
+@pytest.mark.parametrize("file", ["jobs.sacct", "slurm.conf", "dump", "qos", "who.toml"])
+def test_nothing_that_is_read_is_overwritten(folder: Path, file: str) -> None:
+    before = (folder / file).read_text()
+    assert "and --json name the same file" in refused(rehearse(folder, f"--json={folder / file}"))
+    assert (folder / file).read_text() == before
+
+
 def test_arms_that_are_kept_are_shown_without_a_slurm(folder: Path) -> None:
     parameters = RehearseParameters(
         log=(str(folder / "jobs.sacct"),),
