@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shapleyprio.common.wording import DAY
 from shapleyprio.daemon.estimation.known_capacity import NOWHERE, KnownCapacity
 from shapleyprio.daemon.estimation.known_runs import PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
@@ -22,7 +21,7 @@ from shapleyprio.replay.coalitions.estimate import Estimate
 from shapleyprio.replay.engine.codes import DIRECT
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import LONGEST
+from shapleyprio.replay.forecasts.arrivals import FURTHEST_SECONDS
 from shapleyprio.replay.forecasts.dependent import Limited, releasable
 from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order
 from shapleyprio.replay.forecasts.present import Executed, Numbers, Present
@@ -352,7 +351,7 @@ def _paths(competitors: Sequence[Competitor], at_work: Sequence[int], processors
     """
     lowest = min((one.score.after(0) for one in competitors if one.score), default=0)
     # in the longest future nobody can lose more
-    margin = processors * (LONGEST * DAY) ** 2 // 2
+    margin = processors * FURTHEST_SECONDS**2 // 2
     last = Trajectory(lowest - margin, 0, 0)
     utilities = [Trajectory(0, 0, running) for running in at_work]
     scores = [last if one.score is None else _whole(one.score) for one in competitors]

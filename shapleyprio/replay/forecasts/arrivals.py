@@ -19,6 +19,9 @@ MOST_WEEKS = 4
 LONGEST = MOST_WEEKS * 7
 """Days of arrivals at most: later ones would be taken from what is still to come."""
 
+FURTHEST_SECONDS = LONGEST * DAY
+"""What comes later than all futures are played is all alike."""
+
 
 class Columns(NamedTuple):
     """Jobs; `position` orders those that are released at one second.

@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from shapleyprio.common.wording import DAY, HOUR
+from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import LONGEST
+from shapleyprio.replay.forecasts.arrivals import FURTHEST_SECONDS
 from shapleyprio.replay.forecasts.present import Present
 
 COVERAGE = 0.8
@@ -26,9 +26,6 @@ FEWEST_ERRORS = 10
 
 MOST_ERRORS = 100
 """So many of the newest errors are heeded."""
-
-LONGEST_SECONDS = LONGEST * DAY
-"""So long futures are played at most: what comes later is all alike."""
 
 WaitsFor = Literal["turn", "processors"]
 
@@ -80,7 +77,7 @@ class StartForecast:
 
     def _moved(self, second: int, by: float) -> int:
         wait = _unscaled(_scaled(second - self.t) + by)
-        return NEVER if second == NEVER or wait > LONGEST_SECONDS else self.t + wait
+        return NEVER if second == NEVER or wait > FURTHEST_SECONDS else self.t + wait
 
 
 def forecasts(present: Present, starts: Ints) -> dict[int, StartForecast]:
@@ -126,7 +123,7 @@ def forecasts(present: Present, starts: Ints) -> dict[int, StartForecast]:
 
 
 def _scaled(wait: int) -> float:
-    return log(min(max(wait, 0), LONGEST_SECONDS) + OFFSET)
+    return log(min(max(wait, 0), FURTHEST_SECONDS) + OFFSET)
 
 
 def _unscaled(scaled: float) -> int:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.forecast import FEWEST_ERRORS, LONGEST_SECONDS, StartForecast
+from shapleyprio.replay.forecasts.arrivals import FURTHEST_SECONDS
+from shapleyprio.replay.forecasts.forecast import FEWEST_ERRORS, StartForecast
 from shapleyprio.replay.forecasts.observing import schedule_with_orders
 from shapleyprio.replay.forecasts.scoring import LAST_JOBS, MeanWaits, score_of, widened
 from shapleyprio.replay.policies import Estimation
@@ -125,7 +126,7 @@ def test_what_was_not_to_start_in_any_future_is_missed_by_no_more_than_futures_a
     """Else a few of them would widen all intervals without end."""
     never = forecast(0, NEVER, NEVER, NEVER)
     errors = [never.error(0)] * FEWEST_ERRORS
-    assert errors[0] < log(LONGEST_SECONDS)
+    assert errors[0] < log(FURTHEST_SECONDS)
     assert never.widened(errors) == never
     found = forecast(1000, 50, 60, 100).widened(errors)
     assert (found.early, found.median, found.late) == (1000, 1060, NEVER)
