@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.config import Address, Config, ConfigError, config_reference, load_config
+from shapleyprio.common.errors import ConfigError
+from shapleyprio.config import Address, Config, config_reference, load_config
 from shapleyprio.config.reference import example_of, sections
 from shapleyprio.config.toml import lines_of, literal
 

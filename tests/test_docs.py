@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import COMMANDS, main
-from shapleyprio.cli.common import EXIT_CODES
 from shapleyprio.cli.offline import replaying
 from shapleyprio.cli.options.parameters import ReplayParameters
 from shapleyprio.cli.replay import command as replay
+from shapleyprio.common.errors import KnownError
 from shapleyprio.config import config_reference
 from shapleyprio.lab.cli.bench import command as bench
 from shapleyprio.lab.cli.rehearse import command as rehearse
@@ -92,10 +92,17 @@ def test_the_readme_names_only_options_that_exist(name: str) -> None:
             assert named <= known, line
 
 
+def known_errors(kind: type[KnownError]) -> Iterator[type[KnownError]]:
+    """It and all kinds of it."""
+    yield kind
+    for special in kind.__subclasses__():
+        yield from known_errors(special)
+
+
 def test_the_exit_codes_are_documented() -> None:
     section = SEMANTICS.split("## Exit codes")[1]
     documented = {int(code) for code in re.findall(r"^\| (\d) \|", section, flags=re.MULTILINE)}
-    assert documented == {0, 1, *EXIT_CODES.values()}
+    assert documented == {0, 1, *(kind.exit_code for kind in known_errors(KnownError))}
     assert main.help is not None
     for code in documented:
         assert f"{code} " in main.help

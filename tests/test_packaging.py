@@ -24,8 +24,9 @@ from shapleyprio.cli import COMMANDS, main
 from shapleyprio.cli.common import exit_code_of
 from shapleyprio.cli.options.shared import DEFAULT_CONFIG
 from shapleyprio.cli.report import command as report
+from shapleyprio.common.errors import ConfigError
 from shapleyprio.common.shipped import shipped_files
-from shapleyprio.config import ConfigError, StoreSection
+from shapleyprio.config import StoreSection
 from shapleyprio.config.keys import DriftSection, EstimationSection
 from shapleyprio.daemon.checking.draft import draft
 from shapleyprio.daemon.client import load_settings

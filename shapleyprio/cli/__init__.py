@@ -6,7 +6,6 @@ import errno
 import os
 import sys
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
@@ -143,7 +142,7 @@ def _has(command: str) -> bool:
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("shapleyprio"), "-V", "--version", prog_name="shapleyprio")
+@click.version_option(None, "-V", "--version", package_name="shapleyprio", prog_name="shapleyprio")
 def main() -> None:
     """Fair priorities for Slurm clusters that several organizations pay for together.
 

@@ -6,15 +6,16 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from rich.console import Console
 
 from shapleyprio.cli.common import alone
 from shapleyprio.cli.shown.explanations import sentences_on_job, sentences_on_jobs
 from shapleyprio.cli.shown.prospects import sentences_on_what_if
+from shapleyprio.cli.shown.status import STALE, StatusOfEach, read_each
 from shapleyprio.cli.shown.steering import sentences_on_steering
-from shapleyprio.cli.status import STALE, read_each
-from shapleyprio.config import Config
+from shapleyprio.config import Config, connect, load_config
 from shapleyprio.config.segments import Segment, segment_of
 from shapleyprio.daemon.answering.explain import (
     NothingToExplainError,
@@ -35,10 +36,10 @@ from shapleyprio.daemon.answering.scene import QueueSource
 from shapleyprio.daemon.answering.waiting_work import seen_by
 from shapleyprio.daemon.answering.what_if import Forecasting, what_if
 from shapleyprio.daemon.forecasting.live import LiveForecasts
-from shapleyprio.daemon.ledgers import segments_meant
+from shapleyprio.daemon.ledgers import segments_meant, stored_ledgers
 from shapleyprio.slurm.access import Rights
 from shapleyprio.slurm.port import PendingQueue, Slurm, SlurmError
-from shapleyprio.store import ClusterStore
+from shapleyprio.store import ClusterStore, Store
 
 
 def explained(
@@ -89,6 +90,18 @@ def explained(
         lines.insert(0, f"In which pool job {inquiry.value} waits is not known.")
     value = alone([found.value for found in answers])
     return InquiryAnswer(value, tuple(lines), max(found.code for found in answers))
+
+
+def explained_by_store(config_path: Path, inquiry: Inquiry) -> InquiryAnswer:
+    """Answers `explain` for somebody who can read the store.
+
+    Raises:
+        ConfigError, NothingToExplainError, SlurmError, StoreError: there is no answer.
+    """
+    config = load_config(config_path)
+    queue = RecentQueue(connect(config))  # each of the cluster's ledgers looks into it
+    with Store.open(config.store.url) as store:
+        return explained(config, stored_ledgers(config, store), queue, inquiry)
 
 
 class _QueueOf:
@@ -172,6 +185,21 @@ def foreseen(
     found = what_if(store, forecasting(store.cluster), job, asker)
     sentences = sentences_on_what_if(found)
     return InquiryAnswer({**found.as_json(), "sentences": sentences}, tuple(sentences))
+
+
+def status_in_store(config_path: Path, pool: str | None) -> tuple[Config, StatusOfEach]:
+    """Reads what `status` shows to somebody who can read the store, and the configuration.
+
+    Args:
+        config_path: of that.
+        pool: the only one to show; None for all.
+
+    Raises:
+        ConfigError, StoreError: there is no answer.
+    """
+    config = load_config(config_path)
+    with Store.open(config.store.url) as store:
+        return config, read_each(config, stored_ledgers(config, store, pool))
 
 
 def status_of(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import load
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option
 from shapleyprio.cli.options.types import ALWAYS, INSTANT
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.common.wording import DAY, clock_time, duration
+from shapleyprio.config import load_config
 from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.freshness import patience_of
 from shapleyprio.daemon.ledgers import stored_cluster
@@ -43,7 +43,7 @@ def command(
     failed cycles, and times without any.
     """
     begin = int(time.time()) - WEEK if since is None else since
-    config = load(config_path)
+    config = load_config(config_path)
     with (
         Store.open(config.store.url) as store,
         stored_cluster(config, store, pool).reading() as view,

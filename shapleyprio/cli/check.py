@@ -11,15 +11,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from shapleyprio.cli.common import load
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.common.wording import visible
-from shapleyprio.config import connect
+from shapleyprio.config import connect, load_config
 from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.checking.check_host import check_host
-from shapleyprio.daemon.client import check_clients
+from shapleyprio.daemon.client.checks import check_clients
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Slurm, SlurmError
 
@@ -46,7 +45,7 @@ def command(
     Exit codes: 0 all is well, though there may be notices; 1 warnings; 2 the configuration
     itself cannot be used; 3 errors.
     """
-    config = load(config_path)
+    config = load_config(config_path)
     slurm = None if cluster_independent else connect(config)
     found = (
         []

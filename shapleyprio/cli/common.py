@@ -1,4 +1,4 @@
-"""What commands share: exit codes, signals, groups of commands, and which daemon is asked."""
+"""What commands share: exit codes, signals, and groups of commands."""
 
 from __future__ import annotations
 
@@ -15,41 +15,9 @@ from types import FrameType
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from shapleyprio.cli.options.suggestions import suggest
-from shapleyprio.common.errors import OutputError, ReplayError
-from shapleyprio.config import Config, ConfigError, load_config, socket_path
-from shapleyprio.daemon.accounting.cluster_clock import AccountingError
-from shapleyprio.daemon.accounting.open_tenures import CorrectionError
-from shapleyprio.daemon.answering.explain import NothingToExplainError
-from shapleyprio.daemon.client import (
-    DEFAULT_FILE,
-    ClientSettings,
-    DaemonError,
-    load_settings,
-    settings_of,
-)
-from shapleyprio.daemon.pushing.lease import LeaseHeldError
-from shapleyprio.daemon.pushing.orders import OrderError
-from shapleyprio.slurm.port import SlurmError
-from shapleyprio.store import StoreError
-
-EXIT_CODES: dict[type[Exception], int] = {
-    ConfigError: 2,
-    SlurmError: 3,
-    LeaseHeldError: 6,
-    StoreError: 4,
-    AccountingError: 5,
-    CorrectionError: 2,
-    OrderError: 2,
-    NothingToExplainError: 2,
-    ReplayError: 2,
-    OutputError: 2,
-    MemoryError: 2,
-}
-"""Errors that end a command with one line -> exit code; the first that fits counts."""
-
+from shapleyprio.common.errors import KnownError
 
 OF_A_FILE = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 """What may be wrong with a file that was named, before anything is read of it."""
@@ -60,11 +28,11 @@ NO_LOGIN = 2**32 - 1
 
 def exit_code_of(error: Exception) -> int | None:
     """Returns the exit code of a known error, None for a defect."""
-    if isinstance(error, DaemonError):
-        return error.code
+    if isinstance(error, KnownError):
+        return error.exit_code
     if isinstance(error, OSError) and error.filename is not None and error.errno in OF_A_FILE:
         return 2
-    return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), None)
+    return 2 if isinstance(error, MemoryError) else None
 
 
 def user() -> str:
@@ -90,11 +58,6 @@ def _name_of(uid: int) -> str:
 def alone(values: list[Any]) -> Any:
     """Returns as JSON what each ledger of a cluster has: of one alone without a list."""
     return values[0] if len(values) == 1 else {"pools": values}
-
-
-def load(config_path: Path) -> Config:
-    """Reads the configuration; ConfigError ends the command with exit code 2."""
-    return load_config(config_path)
 
 
 UNWINDING_SECONDS = 5
@@ -186,72 +149,3 @@ class GroupOfCommands(click.Group):
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
-
-
-URL_VARIABLE = "SHAPLEYPRIO_URL"
-
-url_option = click.option(
-    "--url",
-    metavar="URL",
-    envvar=URL_VARIABLE,
-    show_envvar=True,
-    help="Ask the daemon at http://HOST:PORT or unix:/PATH instead of reading its store.",
-)
-
-
-def daemon_to_ask(
-    context: click.Context, config_path: Path, url: str | None
-) -> ClientSettings | None:
-    """Returns which daemon to ask; None to read the store.
-
-    What is given on the command line comes first, then the environment. If neither says where, who
-    can read the configuration reads the store, and everybody else asks the daemon that the
-    clients' file names.
-
-    Args:
-        context: of the command.
-        config_path: its parameter, as url is.
-        url: None where it was not given.
-
-    Raises:
-        ConfigError: there is no way to either.
-    """
-    config_from = context.get_parameter_source("config_path")
-    url_from = context.get_parameter_source("url")
-    if config_from == url_from == ParameterSource.COMMANDLINE:
-        raise click.UsageError("--config reads the store and --url asks the daemon: give one")
-    if url is not None and config_from != ParameterSource.COMMANDLINE:
-        try:
-            return settings_of(url)
-        except ValueError as error:
-            raise ConfigError([str(error)]) from None
-    if config_from != ParameterSource.DEFAULT or os.access(config_path, os.R_OK):
-        return None
-    if DEFAULT_FILE.exists():
-        return load_settings(DEFAULT_FILE)
-    if config_path.exists():
-        raise ConfigError(
-            [
-                f"you may not read {config_path}, and there is no {DEFAULT_FILE} that names the "
-                f"daemon; give its --url, or set {URL_VARIABLE}"
-            ]
-        )
-    return None
-
-
-PACKAGES_SOCKET = "/run/shapleyprio/socket"
-"""Where packages let the daemon have its socket."""
-
-
-def daemon_of(config: Config) -> ClientSettings:
-    """Returns how to ask the daemon of a configuration on its host.
-
-    Raises:
-        ConfigError: it has no socket.
-    """
-    socket = config.service.socket
-    if socket is None:
-        raise ConfigError(
-            ["service.socket: is off, and the daemon has to be asked; give its --url"]
-        )
-    return settings_of(f"unix:{socket_path(socket) or PACKAGES_SOCKET}")

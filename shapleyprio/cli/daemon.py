@@ -13,13 +13,13 @@ import click
 import structlog
 
 from shapleyprio.cli.answers import Answers
-from shapleyprio.cli.common import EXIT_CODES, alone, load, termination_unwinds
+from shapleyprio.cli.common import alone, termination_unwinds
 from shapleyprio.cli.logs import set_up_logging
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.cli.shown.dry_run import render
 from shapleyprio.cli.shown.tables import standard_output
-from shapleyprio.config import Config, connect
+from shapleyprio.config import Config, connect, load_config
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.drift.live import LiveDrift
@@ -91,7 +91,7 @@ def command(
     """
     shows = verbose or json_file is not None
     _refuse(once=once, standby=standby, take_over=take_over, dry_run=dry_run, shows=shows)
-    config = load(config_path)
+    config = load_config(config_path)
     set_up_logging(config)
     slurm = connect(config)
     cluster = cluster_of(config, slurm) if once else await_cluster(config, slurm)
@@ -137,7 +137,7 @@ def command(
         daemon = Daemon(
             config,
             DaemonParts(
-                read_config=lambda: load(config_path),
+                read_config=lambda: load_config(config_path),
                 make_cycles=partial(cycles.make, quiet=dry_run),
                 metrics=metrics,
                 site=site,
@@ -151,7 +151,7 @@ def command(
             daemon.run_once()
         elif not daemon.run():
             stack.close()
-            os._exit(EXIT_CODES[StoreError])  # a thread waits for the store, and would keep us
+            os._exit(StoreError.exit_code)  # a thread waits for the store, and would keep us
 
 
 def _refuse(*, once: bool, standby: bool, take_over: bool, dry_run: bool, shows: bool) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import GroupOfCommands, load, user
+from shapleyprio.cli.common import GroupOfCommands, user
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.common.wording import clock_time, count, whole
-from shapleyprio.config import connect
+from shapleyprio.config import connect, load_config
 from shapleyprio.daemon.accounting.accepted_clock import accept_clock
 from shapleyprio.daemon.ledgers import cluster_of, segment_meant
 from shapleyprio.daemon.pushing.cut_off import journal_of
@@ -31,7 +31,7 @@ def upgrade(config_path: Path) -> None:
 
     Stop the daemon first and keep a copy of the database.
     """
-    with Store.open(load(config_path).store.url, any_revision=True) as store:
+    with Store.open(load_config(config_path).store.url, any_revision=True) as store:
         before = store.revision()
         store.upgrade()
         after = store.revision()
@@ -51,7 +51,7 @@ def accept(config_path: Path, pool: str | None) -> None:
     it continue at once: what is recorded with later times is accounted when their time has come, so
     nothing is lost. Stop the daemon first.
     """
-    config = load(config_path)
+    config = load_config(config_path)
     slurm = connect(config)
     segment = segment_meant(config, cluster_of(config, slurm), pool)
     seconds = config.service.lease
@@ -75,7 +75,7 @@ def accept(config_path: Path, pool: str | None) -> None:
 @json_option
 def status(config_path: Path, *, json_file: Path | None) -> None:
     """Show the store's revision, clusters and table sizes."""
-    with Store.open(load(config_path).store.url, any_revision=True) as store:
+    with Store.open(load_config(config_path).store.url, any_revision=True) as store:
         revision = store.revision()
         is_current = revision == HEAD
         clusters = store.clusters() if is_current else None

@@ -7,17 +7,13 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.answers import explained
-from shapleyprio.cli.common import daemon_of, daemon_to_ask, load, url_option
+from shapleyprio.cli.asked_daemon import daemon_of, daemon_to_ask, url_option
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.cli.options.types import Parsed, slurm_time
 from shapleyprio.common.wording import visible
-from shapleyprio.config import connect
-from shapleyprio.daemon.answering.inquiries import AskedJob, Inquiry, RecentQueue
+from shapleyprio.daemon.answering.inquiries import AskedJob, Inquiry, InquiryAnswer
 from shapleyprio.daemon.client import ask
-from shapleyprio.daemon.ledgers import stored_ledgers
-from shapleyprio.store import Store
 
 
 @click.command
@@ -74,18 +70,18 @@ def command(
         )
     daemon = daemon_to_ask(context, config_path, url)
     if daemon is None and what_if:  # what waits is known to the daemon alone
-        daemon = daemon_of(load(config_path))
-    if daemon is not None:
-        answer = ask(daemon, inquiry)
-    else:
-        config = load(config_path)
-        queue = RecentQueue(connect(config))  # each of the cluster's ledgers looks into it
-        with Store.open(config.store.url) as store:
-            answer = explained(config, stored_ledgers(config, store), queue, inquiry)
+        daemon = daemon_of(config_path)
+    answer = ask(daemon, inquiry) if daemon else _explained_by_store(config_path, inquiry)
     if write_json(json_file, answer.value):
         for sentence in answer.lines:
             click.echo(visible(sentence))
     context.exit(answer.code)
+
+
+def _explained_by_store(config_path: Path, inquiry: Inquiry) -> InquiryAnswer:
+    from shapleyprio.cli.answers import explained_by_store  # takes longer than to ask the daemon
+
+    return explained_by_store(config_path, inquiry)
 
 
 def _about(named: Mapping[str, str | None]) -> Inquiry:

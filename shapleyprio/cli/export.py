@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import load, termination_unwinds
+from shapleyprio.cli.common import termination_unwinds
 from shapleyprio.cli.logs import log_warnings
 from shapleyprio.cli.options.refusals import (
     refuse,
@@ -19,7 +19,7 @@ from shapleyprio.cli.options.shared import config_option
 from shapleyprio.cli.options.types import INSTANT
 from shapleyprio.common.errors import OutputError
 from shapleyprio.common.wording import dates, listed, whole
-from shapleyprio.config import Config, connect
+from shapleyprio.config import Config, connect, load_config
 from shapleyprio.daemon.ledgers import cluster_of, stored_ledgers
 from shapleyprio.daemon.steering.afresh import accounted_afresh
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer, key_in
@@ -100,7 +100,7 @@ def command(
     refuse_missing_directories(("FILE", file))
     if file.exists() and not force:
         raise OutputError(f"{file}: is there already; --force overwrites it")
-    config = load(config_path)
+    config = load_config(config_path)
     anonymizer = Anonymizer(key_in(key_file), shift=shift_time) if anonymize else None
     names = [organization.name for organization in config.organizations]
     parents = config.parents

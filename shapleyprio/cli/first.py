@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import load, user
+from shapleyprio.cli.common import user
 from shapleyprio.cli.options.refusals import refuse
 from shapleyprio.cli.options.shared import config_option, reason_option
 from shapleyprio.cli.options.types import INSTANT
 from shapleyprio.common.wording import clock_time, visible
-from shapleyprio.config import connect
+from shapleyprio.config import connect, load_config
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.ledgers import cluster_of
 from shapleyprio.daemon.pushing import orders
@@ -44,7 +44,7 @@ def command(
         (undo and (reason is not None or before_all or until is not None), "--undo stands alone"),
         (not undo and reason is None, "--reason is missing: it is shown to all users"),
     )
-    config = load(config_path)
+    config = load_config(config_path)
     slurm = connect(config)
     cluster = cluster_of(config, slurm)
     segments, now = segments_of(config, cluster), slurm.controller().time

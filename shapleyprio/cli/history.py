@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.common import load
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.refusals import refuse
 from shapleyprio.cli.options.shared import config_option, pool_option
@@ -24,6 +23,7 @@ from shapleyprio.common.wording import (
     percent,
     signed_duration,
 )
+from shapleyprio.config import load_config
 from shapleyprio.daemon.drift.figures import SCHEDULES, drift_history
 from shapleyprio.daemon.ledgers import stored_cluster
 from shapleyprio.replay.policies import RECORDED
@@ -98,7 +98,7 @@ def command(
             "--organization goes with standings, --drift and --forecasts",
         ),
     )
-    config = load(config_path)
+    config = load_config(config_path)
     with (
         Store.open(config.store.url) as store,
         stored_cluster(config, store, pool).reading() as view,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.common import GroupOfCommands, load, termination_unwinds, user
+from shapleyprio.cli.common import GroupOfCommands, termination_unwinds, user
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option, pool_option, together
 from shapleyprio.cli.options.types import ALWAYS, INSTANT
@@ -21,7 +21,7 @@ from shapleyprio.cli.shown.ownership_tables import (
 )
 from shapleyprio.cli.shown.tables import standard_output
 from shapleyprio.common.wording import visible
-from shapleyprio.config import Config, connect
+from shapleyprio.config import Config, connect, load_config
 from shapleyprio.config.membership import Membership, configured_membership
 from shapleyprio.daemon.accounting.ownership import (
     KINDS,
@@ -81,7 +81,7 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
-    config = load(config_path)
+    config = load_config(config_path)
     with Store.open(config.store.url) as store:
         ownership = read_ownership(stored_cluster(config, store, pool))
     names = [organization.name for organization in config.organizations]
@@ -141,7 +141,7 @@ def _correct(
     verbose: bool,
     json_file: Path | None,
 ) -> None:
-    whole = load(config_path)
+    whole = load_config(config_path)
     slurm = connect(whole)
     segment = segment_meant(whole, cluster_of(whole, slurm), pool)
     config, ledger = segment.configured(whole), segment.ledger

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import load, user
+from shapleyprio.cli.common import user
 from shapleyprio.cli.options.shared import config_option, reason_option
-from shapleyprio.config import connect
+from shapleyprio.config import connect, load_config
 from shapleyprio.daemon.ledgers import cluster_of
 from shapleyprio.daemon.pushing import orders
 from shapleyprio.store import PauseRow, Store
@@ -24,7 +24,7 @@ def command(config_path: Path, *, reason: str, keep: bool) -> None:
     The next cycle restores every original priority, and everybody sees who paused, since
     when and why. Restarts of the daemon change nothing.
     """
-    config = load(config_path)
+    config = load_config(config_path)
     slurm = connect(config)
     cluster = cluster_of(config, slurm)
     row = PauseRow(since=slurm.controller().time, user=user(), reason=reason, keep=keep)

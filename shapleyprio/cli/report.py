@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import load
 from shapleyprio.cli.options.refusals import is_given, packages_needed, refuse
 from shapleyprio.cli.options.shared import config_option, cores_option
 from shapleyprio.cli.options.types import MONTH, Month, month_before
+from shapleyprio.config import load_config
 
 
 @click.command
@@ -46,7 +46,7 @@ def command(
     service.keep_runs.
     """
     refuse((file is not None and is_given("config_path"), "EXPORT and --config: give one"))
-    config = load(config_path) if file is None else None
+    config = load_config(config_path) if file is None else None
     with packages_needed("report", "replay"):
         from shapleyprio.cli.offline.monthly import write_reports, write_reports_of_export
     with packages_needed("report", "report"):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import load, user
+from shapleyprio.cli.common import user
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.common.wording import clock_time, visible
-from shapleyprio.config import connect
+from shapleyprio.config import connect, load_config
 from shapleyprio.daemon.ledgers import cluster_of
 from shapleyprio.daemon.pushing import orders
 from shapleyprio.store import Store
@@ -19,7 +19,7 @@ from shapleyprio.store import Store
 @config_option
 def command(config_path: Path) -> None:
     """Steer again after `shapleyprio pause`: the next cycle writes priorities."""
-    config = load(config_path)
+    config = load_config(config_path)
     slurm = connect(config)
     cluster = cluster_of(config, slurm)
     with Store.open(config.store.url) as store:

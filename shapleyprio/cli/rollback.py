@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 
-from shapleyprio.cli.common import load
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.cli.shown.standings import plan_table
 from shapleyprio.cli.shown.tables import standard_output
-from shapleyprio.config import connect
+from shapleyprio.config import connect, load_config
 from shapleyprio.daemon.ledgers import cluster_of
 from shapleyprio.daemon.pushing.cut_off import hand_over, journal_of
 from shapleyprio.daemon.pushing.lease import Lease
@@ -32,7 +31,7 @@ def command(config_path: Path, *, dry_run: bool, json_file: Path | None) -> None
     Stop the daemon first, otherwise its next cycle writes again. Values that somebody else has
     changed since then stay.
     """
-    config = load(config_path)
+    config = load_config(config_path)
     slurm = connect(config)
     cluster = cluster_of(config, slurm)
     with Store.open(config.store.url) as opened:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,11 @@ def database_url(text: str) -> URL:
     Raises:
         DatabaseUrlError: it is none, or of no kind of database that can be used.
     """
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError):  # of a port that is part of a password, for instance
-        raise DatabaseUrlError("it cannot be read; a file is sqlite:////its/path") from None
+    from sqlalchemy.exc import ArgumentError
+
+    url = _parsed(text)
+    if url is None:
+        raise DatabaseUrlError("it cannot be read; a file is sqlite:////its/path")
     if _has_torn_password(url):
         raise DatabaseUrlError("it has several @; in a password @ is written %40, and % is %25")
     driver = DRIVERS.get(url.drivername)
@@ -75,6 +77,18 @@ def database_url(text: str) -> URL:
             f"{url.get_driver_name()!r} is no driver of {kind}; leave it out"
         ) from None
     return url
+
+
+def _parsed(text: str) -> URL | None:
+    """Returns the URL that a text is; None if it is none."""
+    # most of the time that a command takes to start, and most commands need no URL
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(text)
+    except (ArgumentError, ValueError):  # of a port that is part of a password, for instance
+        return None
 
 
 def _has_torn_password(url: URL) -> bool:
@@ -100,21 +114,19 @@ def without_password(text: str) -> str:
     if "://" not in text:
         return text
     scheme = text.partition("://")[0]
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError):
-        return f"{scheme}://{HIDDEN}"
-    return f"{scheme}://{HIDDEN}" if _has_torn_password(url) else shown_url(url)
+    url = _parsed(text)
+    return f"{scheme}://{HIDDEN}" if url is None or _has_torn_password(url) else shown_url(url)
 
 
-def holds_password(url: URL) -> bool:
+def holds_password(text: str) -> bool:
     """Returns whether a URL holds a password, or something of the kind in its query.
 
-    >>> holds_password(make_url("postgresql://db/fair?sslpassword=x"))
+    >>> holds_password("postgresql://db/fair?sslpassword=x")
     True
-    >>> holds_password(make_url("postgresql://fair@db/fair?passfile=/etc/shapleyprio/pgpass"))
+    >>> holds_password("postgresql://fair@db/fair?passfile=/etc/shapleyprio/pgpass")
     False
     """
+    url = database_url(text)
     return bool(url.password) or any(_PASSWORD.search(key) for key, _ in _query(url))
 
 

@@ -15,7 +15,7 @@ from shapleyprio.config.keys import (
     SlurmSection,
     StoreSection,
 )
-from shapleyprio.config.load import ConfigError, load_config
+from shapleyprio.config.load import load_config
 from shapleyprio.config.model import Config
 from shapleyprio.config.organization import Organization
 from shapleyprio.config.pool import Pool
@@ -59,7 +59,6 @@ def connect(config: Config, cluster: str | None = None) -> Slurm:
 __all__ = [
     "Address",
     "Config",
-    "ConfigError",
     "ConsortiumSection",
     "DriftSection",
     "FairnessSection",

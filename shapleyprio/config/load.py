@@ -11,9 +11,9 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
-from sqlalchemy import make_url
 
 from shapleyprio.common.databases import holds_password
+from shapleyprio.common.errors import ConfigError
 from shapleyprio.common.wording import count
 from shapleyprio.config.model import Config, ContradictionError
 from shapleyprio.config.reference import LISTS, example_of, heading_of, kind_of, sections
@@ -26,18 +26,6 @@ LONGEST_REASON = 200
 
 MOST_PROBLEMS = 50
 """So many are shown; that there are more is said."""
-
-
-class ConfigError(Exception):
-    """The configuration cannot be used.
-
-    Attributes:
-        problems: one line for each: where, what and how to mend it.
-    """
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
 
 
 def load_config(path: FilePath) -> Config:
@@ -84,7 +72,7 @@ def load_config(path: FilePath) -> Config:
         if more:
             problems.append(f"{path}: and {count(more, 'more problem')}")
         raise ConfigError(problems) from None
-    if holds_password(make_url(config.store.url)) and path.stat().st_mode & stat.S_IRWXO:
+    if holds_password(config.store.url) and path.stat().st_mode & stat.S_IRWXO:
         line = _line(("store", "url"), lines_of(text))
         raise ConfigError(
             [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shapleyprio.common.errors import ConfigError
 from shapleyprio.common.wording import listed
-from shapleyprio.config import Config, ConfigError
+from shapleyprio.config import Config
 from shapleyprio.config.segments import Segment, segments_of
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.slurm.port import Slurm

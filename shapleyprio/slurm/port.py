@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from shapleyprio.common.errors import KnownError
 from shapleyprio.common.records import record
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
@@ -23,8 +24,10 @@ not. ``None`` is the reason of a job that the scheduler has not looked at yet.
 """
 
 
-class SlurmError(Exception):
+class SlurmError(KnownError):
     """Slurm failed to answer or to do something; the message is one line for the admin."""
+
+    exit_code = 3
 
 
 class SlurmUnavailableError(SlurmError):

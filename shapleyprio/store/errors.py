@@ -10,10 +10,13 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from shapleyprio.common.databases import hide
+from shapleyprio.common.errors import KnownError
 
 
-class StoreError(Exception):
+class StoreError(KnownError):
     """The store failed to answer or to do something; the message is one line for the admin."""
+
+    exit_code = 4
 
 
 class StoreBusyError(StoreError):

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shapleyprio.cli import (
+    answers,
     daemon,
     db,
-    explain,
     export,
     first,
     main,
@@ -109,7 +109,7 @@ def shell_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandL
 @contextmanager
 def speaking_to(connect: Callable[..., Slurm], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Has commands speak to what `connect` returns."""
-    commands = (daemon, db, explain, export, first, ownership, pause, resume, rollback)
+    commands = (answers, daemon, db, export, first, ownership, pause, resume, rollback)
     for module in (composition, *commands):
         monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setenv("COLUMNS", "200")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -325,16 +323,6 @@ def test_a_log_without_starts_cannot_be_audited() -> None:
         "shapleyprio: the log does not say when jobs started, and an audit is about that; "
         "`shapleyprio replay` does without\n"
     )
-
-
-def test_the_command_starts_without_heavy_packages() -> None:
-    program = (
-        "import sys; from click.testing import CliRunner; from shapleyprio.cli import main; "
-        "CliRunner().invoke(main, ['audit', '--help']); "
-        "print({'numpy', 'pandas'} & set(sys.modules))"
-    )
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert printed.stdout == b"set()\n"
 
 
 # what is documented

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
-from shapleyprio.cli.common import EXIT_CODES, exit_code_of
+from shapleyprio.cli.common import exit_code_of
+from shapleyprio.daemon.client import DaemonError
 from shapleyprio.slurm.port import SlurmUnavailableError
 from tests.daemon.consortium import NAME
 from tests.leases import another_steers, take_away
@@ -190,6 +191,7 @@ def test_a_defect_is_not_hidden(shell: CommandLine) -> None:
 
 
 def test_kinds_of_known_errors_have_their_code() -> None:
-    assert set(EXIT_CODES.values()) == {2, 3, 4, 5, 6}
     assert exit_code_of(SlurmUnavailableError("away")) == 3
+    assert exit_code_of(DaemonError("refused", 4)) == 4
+    assert exit_code_of(MemoryError()) == 2
     assert exit_code_of(ValueError("a defect")) is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from unittest.mock import patch
@@ -261,12 +259,3 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
 )
 def test_one_line_for_what_cannot_be_done(message: str, arguments: list[str]) -> None:
     fails(message, *arguments)
-
-
-def test_help_needs_no_heavy_packages() -> None:
-    program = (
-        "import sys; from shapleyprio.cli import main; "
-        "main(['experiment', '--help'], standalone_mode=False); "
-        "assert not {'numpy', 'pandas', 'distributed'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

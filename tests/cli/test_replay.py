@@ -508,18 +508,6 @@ def test_missing_packages_are_named_in_one_line(command: str, missing: str, extr
     )
 
 
-def test_other_commands_do_not_load_what_only_this_one_needs() -> None:
-    program = """if True:
-        import sys
-        from shapleyprio.cli import COMMANDS, main
-        for name in COMMANDS:
-            main([name, "--help"], standalone_mode=False)
-        heavy = {"numpy", "pandas"} & set(sys.modules)
-        sys.exit(f"imported {heavy}" if heavy else 0)
-    """
-    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
-
-
 # a real log
 
 

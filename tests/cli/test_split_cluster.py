@@ -14,8 +14,7 @@ from sqlalchemy import text
 from shapleyprio.cli import main
 from shapleyprio.cli.answers import Answers, explained
 from shapleyprio.cli.offline import monthly
-from shapleyprio.common.errors import ReplayError
-from shapleyprio.config import ConfigError
+from shapleyprio.common.errors import ConfigError, ReplayError
 from shapleyprio.daemon.answering.inquiries import Inquiry
 from shapleyprio.daemon.ledgers import segment_meant, stored_cluster, stored_ledgers
 from shapleyprio.daemon.serving import Site

@@ -20,9 +20,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shapleyprio.cli import main
-from shapleyprio.common.errors import Remedy
+from shapleyprio.common.errors import ConfigError, Remedy
 from shapleyprio.common.output import whole_file
-from shapleyprio.config import ConfigError, load_config
+from shapleyprio.config import load_config
 from shapleyprio.config.load import MOST_PROBLEMS
 from shapleyprio.config.values import host_list
 from shapleyprio.daemon.accounting import open_tenures

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.clusters import consortium_named
-from shapleyprio.replay.logs.exports.records import MANIFEST
+from shapleyprio.replay.logs.exports.recognizing import MANIFEST
 from shapleyprio.replay.logs.exports.rows import PARTS, ExportSpan
 from shapleyprio.replay.logs.exports.writing import export
 from shapleyprio.replay.logs.reading import read_log

@@ -14,7 +14,8 @@ from sqlalchemy.exc import OperationalError
 
 from shapleyprio.cli import main
 from shapleyprio.common.databases import secrets_of, without_password
-from shapleyprio.config import ConfigError, load_config
+from shapleyprio.common.errors import ConfigError
+from shapleyprio.config import load_config
 from shapleyprio.daemon.estimation.messages import EstimateRequest, WorkResult
 from shapleyprio.daemon.estimation.worker import STORE, WORKER, EstimationWorker
 from shapleyprio.daemon.steering.metrics import Metrics

@@ -20,8 +20,8 @@ from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.clusters import consortium_named
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
 from shapleyprio.replay.logs.exports.reading import read_export
+from shapleyprio.replay.logs.exports.recognizing import MANIFEST
 from shapleyprio.replay.logs.exports.records import (
-    MANIFEST,
     ExportRecord,
     FreeText,
     Manifest,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.common.errors import Remedy
-from shapleyprio.config import ConfigError, Organization, load_config
+from shapleyprio.common.errors import ConfigError, Remedy
+from shapleyprio.config import Organization, load_config
 from shapleyprio.fairness.split import split
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.reading import read_log

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import main
-from shapleyprio.config import ConfigError, connect, load_config
+from shapleyprio.common.errors import ConfigError
+from shapleyprio.config import connect, load_config
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.port import AdapterInUse, Connection, Slurm

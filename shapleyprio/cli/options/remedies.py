@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shapleyprio.common.errors import Remedy, ReplayError
-from shapleyprio.daemon.pushing.lease import LeaseHeldError
+from shapleyprio.common.errors import KnownError, Remedy
 from shapleyprio.replay.workloads.layout import ASK_ACCOUNTS, ASK_NODES
 
 WORKLOAD_REMEDIES: Mapping[Remedy, str] = {
@@ -27,6 +26,9 @@ WORKLOAD_REMEDIES: Mapping[Remedy, str] = {
 """Remedies of commands that make one workload of a log."""
 
 COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
+    "daemon": {
+        Remedy.STAND_BY: "or run `shapleyprio daemon --standby`, which takes over when it ends",
+    },
     "replay": {
         **WORKLOAD_REMEDIES,
         Remedy.SAMPLE: "sample with --policy rand",
@@ -90,10 +92,8 @@ def message_of(error: Exception, command: str | None) -> str:
         error: that ended the command.
         command: its name.
     """
-    if isinstance(error, ReplayError):
+    if isinstance(error, KnownError):
         return error.worded(remedies_of(command))
-    if isinstance(error, LeaseHeldError) and error.may_end and command == "daemon":
-        return f"{error}, or run `shapleyprio daemon --standby`, which takes over when it ends"
     if isinstance(error, MemoryError):
         return "that takes more memory than there is; take a smaller log or a shorter window"
     if isinstance(error, OSError) and error.filename is not None:

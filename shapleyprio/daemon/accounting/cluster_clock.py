@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shapleyprio.common.errors import KnownError
 from shapleyprio.common.wording import DAY
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import Controller, Malformed
@@ -24,8 +25,10 @@ JITTER_SECONDS = 10
 """Between two looks the clocks may differ by so much for other reasons, such as a slow answer."""
 
 
-class AccountingError(Exception):
+class AccountingError(KnownError):
     """The records cannot be accounted as they are; the message says what and the way out."""
+
+    exit_code = 5
 
 
 class ClockError(AccountingError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from shapleyprio.common.errors import KnownError
 from shapleyprio.daemon.accounting.remembered import Remembered
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, Kind, Move, Tenure, Tenures, names_of
@@ -21,7 +22,7 @@ MOST_STRANGERS = 20_000
 accounts, each job can have another one, and every cycle reads all names that were heard of."""
 
 
-class CorrectionError(Exception):
+class CorrectionError(KnownError):
     """Ownership cannot be corrected as asked for; the message says why and what can be done."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import chain
 
+from shapleyprio.common.errors import KnownError
 from shapleyprio.common.wording import names_shown
 from shapleyprio.daemon.answering.explain_facts import (
     JobExplanation,
@@ -34,7 +35,7 @@ PUSHES_SEARCHED = 10_000
 """So many of the last writes are looked through for a job's name, or for its first points."""
 
 
-class NothingToExplainError(LookupError):
+class NothingToExplainError(KnownError):
     """No such job waits, no such user or account is known, or who asks may not see it.
 
     The message is one line.

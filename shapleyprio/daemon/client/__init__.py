@@ -1,6 +1,5 @@
 """Asks the daemon, for users who cannot read its store."""
 
-from shapleyprio.daemon.client.checks import check_clients
 from shapleyprio.daemon.client.requests import DaemonError, ask
 from shapleyprio.daemon.client.settings import (
     DEFAULT_FILE,
@@ -14,7 +13,6 @@ __all__ = [
     "ClientSettings",
     "DaemonError",
     "ask",
-    "check_clients",
     "load_settings",
     "settings_of",
 ]

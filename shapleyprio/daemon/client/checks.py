@@ -6,7 +6,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from shapleyprio.config import Config, ConfigError, socket_path
+from shapleyprio.common.errors import ConfigError
+from shapleyprio.config import Config, socket_path
 from shapleyprio.daemon.client.settings import DEFAULT_FILE, load_settings
 from shapleyprio.slurm.findings import Finding, Severity
 

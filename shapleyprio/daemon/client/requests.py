@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from shapleyprio.common.errors import KnownError
 from shapleyprio.daemon.answering.inquiries import Inquiry, InquiryAnswer, payload
 from shapleyprio.daemon.client.settings import ClientSettings
 from shapleyprio.slurm.access import CommandLineAccess
@@ -25,16 +26,12 @@ LARGEST_ANSWER = 1 << 22
 METHOD = "GET"
 
 
-class DaemonError(Exception):
-    """The daemon did not answer, or refused; the message is one line.
+class DaemonError(KnownError):
+    """The daemon did not answer, or refused; the message is one line."""
 
-    Attributes:
-        code: exit code that the command ends with.
-    """
-
-    def __init__(self, message: str, code: int = 3) -> None:
+    def __init__(self, message: str, exit_code: int = 3) -> None:
         super().__init__(message)
-        self.code = code
+        self.exit_code = exit_code
 
 
 def ask(settings: ClientSettings, inquiry: Inquiry) -> InquiryAnswer:

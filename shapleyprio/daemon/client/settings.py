@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from shapleyprio.config import ConfigError
+from shapleyprio.common.errors import ConfigError
 
 DEFAULT_FILE = Path("/etc/shapleyprio/client.toml")
 

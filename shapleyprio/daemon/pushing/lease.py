@@ -23,6 +23,7 @@ from threading import Event, Lock, Thread
 
 import structlog
 
+from shapleyprio.common.errors import Remedy
 from shapleyprio.slurm.running import running_seconds
 from shapleyprio.store import (
     ClusterStore,
@@ -43,16 +44,9 @@ log = structlog.get_logger(__name__)
 
 
 class LeaseHeldError(StoreError):
-    """Another process steers this cluster, or this one does no more; the message says which.
+    """Another process steers this cluster, or this one does no more; the message says which."""
 
-    Args:
-        message: one line.
-        may_end: whether the other one gives the lease back when it ends.
-    """
-
-    def __init__(self, message: str, *, may_end: bool = False) -> None:
-        super().__init__(message)
-        self.may_end = may_end
+    exit_code = 6
 
 
 class Lease:
@@ -323,7 +317,7 @@ class Lease:
             return LeaseHeldError(f"this process does not steer cluster {cluster}")
         return LeaseHeldError(
             f"process {other.pid} on {other.host} steers cluster {cluster}; stop it first",
-            may_end=True,
+            Remedy.STAND_BY,
         )
 
     def _kept(self, other: LeaseRow) -> LeaseHeldError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from shapleyprio.common.errors import KnownError
 from shapleyprio.common.wording import clock_time
 from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.pushing.by_hand import by_hand_in
@@ -14,7 +15,7 @@ from shapleyprio.slurm.port import PendingJob, Slurm
 from shapleyprio.store import ClusterStore, ExceptionRow, PauseRow, Transaction, View
 
 
-class OrderError(Exception):
+class OrderError(KnownError):
     """An order that cannot be followed; the message is one line for the admin."""
 
 

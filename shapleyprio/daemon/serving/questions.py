@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from shapleyprio.common.errors import ConfigError
 from shapleyprio.common.wording import visible_json
-from shapleyprio.config import ConfigError
 from shapleyprio.daemon.answering.explain import NothingToExplainError
 from shapleyprio.daemon.answering.inquiries import Asker, Inquiry, InquiryAnswer
 from shapleyprio.daemon.forecasting.live import NoForecastsError

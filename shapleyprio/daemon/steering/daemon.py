@@ -15,8 +15,9 @@ from typing import Protocol
 import sdnotify
 import structlog
 
+from shapleyprio.common.errors import ConfigError
 from shapleyprio.common.wording import HOUR
-from shapleyprio.config import Config, ConfigError
+from shapleyprio.config import Config
 from shapleyprio.config.written import written
 from shapleyprio.daemon.answering.freshness import patience_of
 from shapleyprio.daemon.drift.live import LiveDrift

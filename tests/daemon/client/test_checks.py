@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.daemon.client import check_clients
+from shapleyprio.daemon.client.checks import check_clients
 from shapleyprio.slurm.findings import Finding, Severity
 from tests.daemon.consortium import config
 

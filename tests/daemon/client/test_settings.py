@@ -11,9 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shapleyprio.cli import common as asking
+from shapleyprio.cli import asked_daemon as asking
 from shapleyprio.cli import main
-from shapleyprio.config import ConfigError
+from shapleyprio.common.errors import ConfigError
 from shapleyprio.daemon.answering.inquiries import Inquiry
 from shapleyprio.daemon.client import ClientSettings, DaemonError, ask, load_settings, settings_of
 
@@ -67,7 +67,7 @@ def test_a_mistake_is_reported_with_the_file_and_the_remedy(
 def refusal(settings: ClientSettings) -> tuple[int, str]:
     with pytest.raises(DaemonError) as caught:
         ask(settings, QUESTION)
-    return caught.value.code, str(caught.value)
+    return caught.value.exit_code, str(caught.value)
 
 
 def test_a_daemon_that_is_away_is_reported_with_what_that_means(tmp_path: Path) -> None:

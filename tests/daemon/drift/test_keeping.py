@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import main
-from shapleyprio.config import ConfigError, load_config
+from shapleyprio.common.errors import ConfigError
+from shapleyprio.config import load_config
 from shapleyprio.store import DriftRow, Store
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import remember

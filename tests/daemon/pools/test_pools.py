@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import generate_latest
 from rich.console import Console
 
-from shapleyprio.cli.status import render
+from shapleyprio.cli.shown.status import render
 from shapleyprio.daemon.answering.freshness import read_steering
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.checking.check import check

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shapleyprio.common.errors import OutputError
-from shapleyprio.config import ConfigError, load_config
+from shapleyprio.common.errors import ConfigError, OutputError
+from shapleyprio.config import load_config
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.pushing.submission import SHORTEST_SECONDS, lasting
 from shapleyprio.lab.simulated import SimulatedSlurm

@@ -113,7 +113,7 @@ class Asked:
     def refusal(self, user: str, value: str, key: str = "job") -> tuple[int, str]:
         with pytest.raises(DaemonError) as caught:
             self.explain(user, value, key)
-        return caught.value.code, str(caught.value)
+        return caught.value.exit_code, str(caught.value)
 
     def raw(self, method: str, target: str, **headers: str) -> tuple[int, Any]:
         connection = http.client.HTTPConnection(HOST, self.port, timeout=20)

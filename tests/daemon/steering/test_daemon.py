@@ -12,7 +12,8 @@ import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from shapleyprio.config import Config, ConfigError
+from shapleyprio.common.errors import ConfigError
+from shapleyprio.config import Config
 from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError

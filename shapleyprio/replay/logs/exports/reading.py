@@ -20,10 +20,9 @@ from pydantic import ConfigDict, ValidationError
 
 from shapleyprio.common.databases import without_password
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs.exports.recognizing import RECORD, is_export, name_in
+from shapleyprio.replay.logs.exports.recognizing import MANIFEST, RECORD, is_export, name_in
 from shapleyprio.replay.logs.exports.records import (
     FORMAT,
-    MANIFEST,
     VERSION,
     ExportRecord,
     Manifest,

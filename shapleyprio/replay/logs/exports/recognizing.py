@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from shapleyprio.replay.logs.exports.records import MANIFEST
+MANIFEST = "manifest.json"
+"""The first file of an export."""
 
 RECORD = 512
 """Bytes; a tar consists of records of this size."""

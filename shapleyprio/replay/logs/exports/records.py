@@ -18,8 +18,6 @@ FORMAT: Literal["shapleyprio export"] = "shapleyprio export"
 VERSION: Literal[1] = 1
 """Grows when a reader of before would misunderstand."""
 
-MANIFEST = "manifest.json"
-
 MOST_PROCESSORS = 2**24 - 1
 """The most that a job may have, as in every log."""
 

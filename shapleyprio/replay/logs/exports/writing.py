@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from shapleyprio.common.errors import OutputError, ReplayError
 from shapleyprio.common.output import whole_binary_file
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
-from shapleyprio.replay.logs.exports.records import MANIFEST, ExportedLedger, Manifest, wrong_in
+from shapleyprio.replay.logs.exports.recognizing import MANIFEST
+from shapleyprio.replay.logs.exports.records import ExportedLedger, Manifest, wrong_in
 from shapleyprio.replay.logs.exports.rows import PARTS, ExportSpan, exported_ledger
 from shapleyprio.store import ClusterStore, View
 
