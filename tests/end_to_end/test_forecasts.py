@@ -78,6 +78,25 @@ def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) 
         assert daemon.end() == 0
 
 
+def test_a_job_is_told_that_it_passes_its_organizations_wide_one(consortium: Consortium) -> None:
+    cluster = consortium.cluster
+    consortium.configure()
+    with consortium.daemon() as daemon:
+        long = cluster.submit("alpha", HOUR, time=120)  # minutes
+        first = cluster.submit("alpha", JOB_SECONDS, processors=ALL_CPUS - 1, time=1)
+        consortium.await_start(first)
+        wide = cluster.submit("alpha", 1, processors=ALL_CPUS, time=1)
+        small = cluster.submit("alpha", 1, time=1)
+        consortium.until(lambda: forecast_of(consortium, small) is not None, what="a forecast")
+        told, behind = forecast_of(consortium, small), forecast_of(consortium, wide)
+        assert told is not None
+        assert behind is not None
+        assert told.late < behind.early
+        consortium.await_start(small)
+        consortium.cancel(long, wide)
+        assert daemon.end() == 0
+
+
 def test_a_job_that_may_run_into_a_maintenance_starts_after_it(consortium: Consortium) -> None:
     cluster = consortium.cluster
     consortium.configure()

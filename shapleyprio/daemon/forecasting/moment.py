@@ -99,7 +99,7 @@ def moment_of(
     job, owner, held, bay = np.array(found.pieces, dtype=np.int64).reshape(-1, 4).T.copy()
     at_work = np.bincount(organization[job], weights=held, minlength=len(code)).astype(np.int64)
     owned = capacity.owned[0].sum(axis=0)
-    bays = capacity.bays_for(partition, always=bool(after or limited or request.closings))
+    bays = capacity.bays_for(partition, always=True)
     paths = _paths(competitors, at_work.tolist(), int(owned.sum()))
     present = Present(
         t=t,
@@ -126,10 +126,11 @@ def moment_of(
         owner=owner,
         processors=held,
         executed=_executed(paths, t),
-        bay=None if bays is None else bay,
+        bay=bay,
         after=after,
         limited=limited,
         closes=_closes(request, capacity, base),
+        passes_own=True,
     )
     return PlayedMoment(
         present=present,
@@ -137,7 +138,7 @@ def moment_of(
         first=found.first,
         base=base,
         organizations=code,
-        place_of=place_of if bays is not None else _anywhere(place_of),
+        place_of=place_of,
     )
 
 
@@ -218,10 +219,6 @@ def _places(capacity: KnownCapacity) -> Callable[[str], int]:
         return next((known[name] for name in partitions.split(",") if name in known), NOWHERE)
 
     return place_of
-
-
-def _anywhere(place_of: Callable[[str], int]) -> Callable[[str], int]:
-    return lambda partitions: min(place_of(partitions), 0)
 
 
 class _Rows:

@@ -21,6 +21,10 @@ NEVER = 2**62
 """A time that does not come."""
 
 
+NOTHING_PASSES, OTHERS_PASS, ALL_PASS = range(3)
+"""Which jobs may pass a rigid one that does not fit."""
+
+
 class Jobs(NamedTuple):
     """The jobs as the organizations queue them; nothing here ever changes.
 
@@ -34,7 +38,8 @@ class Jobs(NamedTuple):
         arrival, arrival_of, arrival_width: [jobs], release, organization and width of the jobs
             in order of release.
         rigid: [1], whether a job needs all its processors at once.
-        backfill: [1], whether others may pass a rigid job that does not fit.
+        backfill: [1], which may pass a rigid job that does not fit: `NOTHING_PASSES`,
+            `OTHERS_PASS` of other organizations, or `ALL_PASS`, in one schedule with bays.
         unions: [k], the number of each organization's union; [0] if all stand alone.
     """
 

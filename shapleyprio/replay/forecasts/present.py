@@ -20,7 +20,7 @@ from shapleyprio.replay.engine.bay_state import (
 from shapleyprio.replay.engine.engine import expect_anew
 from shapleyprio.replay.engine.keys import Ints, wrapped
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.engine.state import World
+from shapleyprio.replay.engine.state import ALL_PASS, World
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.forecasts.dependent import (
     After,
@@ -72,6 +72,8 @@ class Present:
         limited: jobs that limits keep back, as dependent ones; only with partitions.
         closes: int64[partitions], when each closes: what starts before is to end until then; NEVER
             for those that do not. None if none does; only with partitions.
+        passes_own: whether jobs pass those of their own organization, too, as Slurm's backfilling
+            lets them; only with partitions.
     """
 
     t: int
@@ -86,6 +88,7 @@ class Present:
     after: After = field(default_factory=dict)
     limited: tuple[Limited, ...] = ()
     closes: Ints | None = None
+    passes_own: bool = False
 
     @property
     def waits(self) -> NDArray[np.bool_]:
@@ -211,6 +214,8 @@ def brought_to(present: Present, workload: Workload, world: World) -> World:
         _fill_bays(present.bay, present, workload, world)
     if present.closes is not None:
         world = world._replace(bays=world.bays._replace(closes=present.closes))
+    if present.passes_own:
+        jobs.backfill[0] = ALL_PASS
     _put_to_work(present, workload, world)
     world = packed(world)
     expect_anew(world)

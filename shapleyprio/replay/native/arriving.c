@@ -65,7 +65,7 @@ bool arrive_in_bays(const World *world, int64_t c, int64_t t) {
     for (; place < arrivals && jobs->arrival.at[place] == t; place++) {
         int64_t job = row(world->bays.jobs, place)[ARRIVING];
         if (!is_behind_others(&world->bays, job) && count_waiting(world, c, job))
-            first |= comes_first(world, c, job);
+            first |= comes_first(world, c, job) | (jobs->backfill.at[0] == ALL_PASS);
     }
     state->arrived.at[c] = place;
     return first;

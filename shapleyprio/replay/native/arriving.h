@@ -33,8 +33,8 @@ int64_t first_waiting(const World *world, int64_t c, int64_t u);
 /* Goes on to the first job of a queue that waits. */
 void open_queue(const World *world, int64_t c, int64_t *queue, int64_t partition);
 
-/* Queues the jobs released at t; returns whether one of them comes first in its queue. Rigid jobs
- * wider than their partition are passed over. */
+/* Queues the jobs released at t; returns whether one of them may be tried that could not be before.
+ * Rigid jobs wider than their partition are passed over. */
 bool arrive_in_bays(const World *world, int64_t c, int64_t t);
 
 /* Releases the jobs that depend on one of which processors have ended, and on nothing more. */

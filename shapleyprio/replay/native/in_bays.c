@@ -4,6 +4,10 @@
 #include "choice.h"
 #include "starting.h"
 
+/* Jobs that are tried at one moment behind the first ones of their queues: so many does Slurm look
+ * at in one round of backfilling (bf_max_job_test). */
+enum { MOST_TRIED = 500 };
+
 /* Returns how many processors of a bay work for nobody: none where fewer are left than are busy. */
 static int64_t free_in(const World *world, int64_t c, int64_t bay) {
     return most(bay_of(world, c, bay)[FREE], 0);
@@ -236,7 +240,8 @@ static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t
     queue[DEMAND] -= processors;
     partition_of(world, c, partition)[WAITING] -= processors;
     if (job != queue[HEAD]) {
-        row(world->record.asks, job)[SINCE] = PASSED_OTHERS;
+        if (passes_own(world, c))
+            row(world->record.asks, job)[SINCE] = PASSED_OTHERS;
         return last;
     }
     queue[REST] -= processors;
@@ -246,6 +251,30 @@ static bool start(const World *world, int64_t c, int64_t t, int64_t job, int64_t
             open_queue(world, c, queue, partition);
     }
     return last;
+}
+
+/* Starts jobs of a queue behind its first one, which has to wait, and tries `left` at most; returns
+ * how many are left. */
+static int64_t start_behind(const World *world, int64_t c, int64_t t, int64_t *queue,
+                            int64_t partition, int64_t left) {
+    const int64_t *counts = partition_of(world, c, partition);
+    int64_t before = queue[HEAD];
+    while (before != queue[LAST] && left > 0 && counts[OPEN] > 0) {
+        int64_t *following = &row(world->bays.jobs, before)[FOLLOWING], job = *following;
+        int64_t width = world->jobs.width.at[job];
+        bool waits = width <= counts[SIZE] && !is_asking(world, c, job) &&
+                     !has_passed_own(world, c, job);
+        left -= waits;
+        if (!waits || !may_start(world, c, t, job)) {
+            before = job;
+            continue;
+        }
+        start(world, c, t, job, width);
+        *following = row(world->bays.jobs, job)[FOLLOWING];
+        if (job == queue[LAST])
+            queue[LAST] = before;
+    }
+    return left;
 }
 
 /* Whether the first job of a queue, of which copies are cut off, asks for a guarantee: it has waited
@@ -326,7 +355,7 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
     const Coalitions *state = &world->state;
     if (state->waiting.at[c] == 0 || is_full(world, c))
         return true;
-    int64_t t = state->now.at[c], u = -1, k = organizations_of(state);
+    int64_t t = state->now.at[c], u = -1, k = organizations_of(state), left = MOST_TRIED;
     bool rigid = jobs->rigid.at[0] != 0, passes = jobs->backfill.at[0] != 0;
     bool fickle = is_fickle(policy, world, c), one_by_one = by_copy(policy, world, c);
     for (int64_t partition = 0; passes && partition < world->bays.reach.n[0]; partition++)
@@ -353,6 +382,8 @@ bool decide_in_bays(int64_t policy, const World *world, int64_t c) {
             close_bays(world, c, t, partition);
             others_too = true;
         } else {
+            if (jobs->backfill.at[0] == ALL_PASS)
+                left = start_behind(world, c, t, queue, partition, left);
             queue[PASSED] = t;
             others_too = true;
         }

@@ -28,6 +28,9 @@ enum {
     KAI
 };
 
+/* Which jobs may pass a rigid one that does not fit. */
+enum { NOTHING_PASSES, OTHERS_PASS, ALL_PASS };
+
 /* Columns of BaySchedules. */
 enum { PARTITION, FOLLOWING, ARRIVING };
 enum { FREE, WANTED, CLOSED };

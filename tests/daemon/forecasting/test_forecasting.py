@@ -504,13 +504,17 @@ def test_intervals_are_widened_by_what_was_missed(daemon: Foreseeing) -> None:
     assert (row.early, row.late) == (t, t + 160)  # 110/2 − 60 < 0, 110·2 − 60
 
 
-def test_a_small_job_submitted_now_would_wait_behind_its_organizations_others(
-    daemon: Foreseeing,
+@pytest.mark.parametrize(
+    ("processors", "wait"),
+    [(1, 50 + 100), (2, 50)],  # behind its organization's others; beside physics' before wide ones
+)
+def test_a_small_job_submitted_now_passes_its_organizations_wide_ones_alone(
+    daemon: Foreseeing, processors: int, wait: int
 ) -> None:
     remember(daemon, *PAST, *BUSY)
-    request = asked(job(1, "biology"), job(2, "biology"), scores=(0, 10**6))
-    answer = daemon.answer(request)
-    assert answer.small_waits == {"physics": 50, "biology": 50 + 60 + 2 * 100}
+    waiting = (job(n, "biology", processors=processors) for n in (1, 2))
+    answer = daemon.answer(asked(*waiting, scores=(0, 10**6)))
+    assert answer.small_waits == {"physics": 50, "biology": wait}
     assert ForecastAnswer.from_json(answer.as_json()) == answer
 
 

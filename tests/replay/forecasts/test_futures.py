@@ -314,3 +314,43 @@ def test_a_window_of_a_day_ends_when_all_that_waited_has_started() -> None:
     present = present_of(workload, schedule, 1)
     found = starts_in(present, np.array([9, 9]), NO_PAST.jobs, orders(1), days=1)
     assert found.tolist() == [0, 9]
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(
+        st.builds(
+            Job,
+            organization=st.just(0),
+            release=st.integers(1, 30),
+            processing_time=st.integers(1, 30),
+            processors=st.integers(1, 5),
+            limit=st.integers(1, 40),
+        ),
+        max_size=25,
+    )
+)
+def test_jobs_pass_those_of_their_own_organization_as_if_each_had_one_of_its_own(
+    later: list[Job],
+) -> None:
+    """First come, first served, where nothing else depends on whose jobs they are."""
+    first = [Job(0, 0, 7, 2, 9), Job(0, 0, 12, 1, 40), Job(0, 0, 3, 1, 3)]
+    later = sorted(later, key=lambda job: job.release)
+    of_many = [replace(job, organization=u) for u, job in enumerate(later, 1)]
+
+    def starts(jobs: list[Job], *, passes_own: bool) -> dict[int, int]:
+        owned = [4] + [0] * max(job.organization for job in jobs)
+        workload = in_one_partition(rigid(owned, jobs))
+        schedule, _ = scheduled(replace(workload, release=0 * workload.release), "fcfs")
+        present = replace(
+            present_of(replace(workload, release=0 * workload.release), schedule, 0),
+            passes_own=passes_own,
+        )
+        there = workload.processors <= 4
+        present = replace(present, jobs=replace(present.jobs, release=workload.release))
+        found = starts_in(
+            present, workload.processing_time, NO_PAST.jobs, ByCode(FIRST_COME), days=1
+        )
+        return dict(zip(present.jobs.job[there].tolist(), found[there].tolist(), strict=True))
+
+    assert starts([*first, *later], passes_own=True) == starts([*first, *of_many], passes_own=False)
