@@ -9,7 +9,7 @@ from shapleyprio.common.records import record
 from shapleyprio.fairness.split import split
 
 UNFINISHED_STATES = frozenset(
-    {"PENDING", "RUNNING", "SUSPENDED", "REQUEUE_HOLD", "STOPPED", "RESIZING", "CONFIGURING"}
+    {"PENDING", "RUNNING", "SUSPENDED", "REQUEUE_HOLD", "STOPPED", "CONFIGURING"}
 )
 """States in which a record's end, if it shows one, is not final."""
 
@@ -116,10 +116,13 @@ def run_of(record: JobRecord, sizes: Mapping[str, int]) -> Run | None:
     [s + S, e): the executed parts as the last ones, which is what any pause makes of those after
     it and never worth more than they were. While suspended it counts as [s, s + executed). The
     answer depends on the record alone, so the final record gives the final answer.
+
+    A job that is resized has a record for each size. The later ones have the job's start, and were
+    submitted when it was resized.
     """
     if record.start is None or not (record.nodes and record.processors):
         return None
-    begin, paused_at = record.start, None
+    begin, paused_at = max(record.start, record.submit), None
     end = None if record.state in UNFINISHED_STATES else record.end
     if record.state == "SUSPENDED":
         paused_at = record.start + record.elapsed

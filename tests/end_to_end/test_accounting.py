@@ -29,12 +29,14 @@ def standings_by_hand(consortium: Consortium, t: int) -> dict[str, Standing]:
     """
     worth: Counter[tuple[str, str]] = Counter()
     parts: Counter[str] = Counter()
-    fields = ("Account", "Start", "End", "Suspended", "State", "AllocCPUS", "NodeList")
-    for account, start, end, suspended, state, cpus, nodes in consortium.accounted(*fields):
+    times = ("Submit", "Start", "End", "Suspended")
+    fields = ("Account", *times, "State", "AllocCPUS", "NodeList")
+    for account, submit, start, end, suspended, state, cpus, nodes in consortium.accounted(*fields):
         if not start.isdigit() or state == "PENDING" or HOLDERS[account] == NOBODY:
             continue
         hours, minutes, seconds = map(int, suspended.split(":"))
-        begin = int(start) + 3600 * hours + 60 * minutes + seconds
+        begin = max(int(start), int(submit))  # of a job that was resized
+        begin += 3600 * hours + 60 * minutes + seconds
         executed = range(max(begin, consortium.since), t if state == "RUNNING" else int(end))
         used = nodes.split(",")  # no two names of ours are ever folded into brackets
         processors, rest = divmod(int(cpus), len(used))
@@ -78,12 +80,15 @@ def test_every_kind_of_job_is_worth_what_accounting_says_in_the_end(
     cluster = consortium.cluster
     consortium.configure(poll_seconds=30, overlap=OVERLAP)
     with consortium.daemon() as daemon:
+        on_two = ("--nodes=2", "--nodelist=a1,b1")
+        resized = cluster.submit("beta", 180, processors=4, extra=on_two)
+        consortium.await_start(resized)
+        cluster.run("scontrol", "update", f"JobId={resized}", "NumNodes=1")
         runs_on = cluster.submit("alpha", 3600, partition="gamma")
         requeued = cluster.submit("beta", 90, partition="gamma")
         suspended = cluster.submit("gamma", 120, partition="alpha")
         cancelled = cluster.submit("gamma", 3600, partition="alpha")
         cluster.submit("alpha", 60, processors=2, partition="beta")
-        cluster.submit("beta", 60, processors=4, extra=("--nodes=2", "--nodelist=a1,b1"))
         cluster.submit("beta", 30, array="0-5")
         cluster.run(
             *("sbatch", "--account=gamma", "--ntasks=1", "--partition=beta", "--time=10"),
@@ -109,12 +114,15 @@ def test_every_kind_of_job_is_worth_what_accounting_says_in_the_end(
         assert_the_ledger_equals_a_read_from_scratch(consortium)
         assert daemon.end() == 0
     rows = consortium.accounted("JobIDRaw", "State", "Suspended", "JobID", "NodeList")
-    states = {job: [row[1].split()[0] for row in rows if row[0] == str(job)] for job in jobs}
+    states = {
+        job: [row[1].split()[0] for row in rows if row[0] == str(job)] for job in (*jobs, resized)
+    }
     assert states == {
         runs_on: ["RUNNING"],
         requeued: ["REQUEUED", "COMPLETED"],
         suspended: ["COMPLETED"],
         cancelled: ["CANCELLED"],
+        resized: ["RESIZING", "COMPLETED"],
         never: ["CANCELLED"],
     }
     paused = [int(row[0]) for row in rows if row[2] != "00:00:00"]

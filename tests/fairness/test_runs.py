@@ -63,9 +63,7 @@ def test_a_suspension_changes_neither_release_nor_limit() -> None:
     assert (run.release, run.begin, run.limit) == (70, 130, 80)
 
 
-@pytest.mark.parametrize(
-    "state", ["PENDING", "RUNNING", "REQUEUE_HOLD", "STOPPED", "RESIZING", "CONFIGURING"]
-)
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "REQUEUE_HOLD", "STOPPED", "CONFIGURING"])
 def test_an_end_shown_for_an_unfinished_job_is_not_believed(state: str) -> None:
     assert times(job_record(start=100, end=160, state=state)) == (100, None)
 
@@ -91,6 +89,16 @@ def test_a_requeued_job_has_a_run_for_each_execution() -> None:
     assert first.key != second.key
     assert (first.begin, first.end) == (100, 160)
     assert (second.begin, second.end) == (200, 230)
+
+
+def test_a_resized_job_has_a_run_for_each_size_one_after_the_other() -> None:
+    first = run_of(job_record(7, submit=90, start=100, end=160, state="RESIZING"), {})
+    second = run_of(job_record(7, submit=160, eligible=160, start=100, end=230), {})
+    assert first is not None
+    assert second is not None
+    assert first.key != second.key
+    assert (first.begin, first.end) == (100, 160)
+    assert (second.begin, second.end) == (160, 230)
 
 
 def test_array_tasks_and_heterogeneous_components_are_runs_of_their_own() -> None:

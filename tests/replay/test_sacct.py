@@ -211,6 +211,18 @@ def test_every_execution_of_a_requeued_job_is_an_entry() -> None:
     assert log.start.tolist() == [SUBMIT + 5 * MINUTE, SUBMIT + 121 * MINUTE]
 
 
+@pytest.mark.parametrize("without", ["", "Elapsed"])
+def test_a_resized_job_has_an_entry_for_each_size_one_after_the_other(without: str) -> None:
+    """Slurm writes the job's start into each, and Submit when it was resized."""
+    first = {"State": "RESIZING", "End": "2017-01-01T10:25:00", "Elapsed": "00:20:00"}
+    second = {"Submit": first["End"], "Eligible": first["End"], "AllocCPUS": "2"}
+    log = read(first, second, without=without)
+    assert log.start.tolist() == [SUBMIT + 5 * MINUTE, SUBMIT + 25 * MINUTE]
+    assert log.processing_time.tolist() == [20 * MINUTE, 40 * MINUTE]
+    assert log.processors.tolist() == [4, 2]
+    assert log.left_out == {}
+
+
 def test_a_name_that_is_missing_is_unknown() -> None:
     log = read({"User": "", "NodeList": "None assigned"}, {})
     assert names(log.labels["user"]) == [None, "ann"]

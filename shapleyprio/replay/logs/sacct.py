@@ -251,7 +251,8 @@ def _records(
     )
     job, steps, part = jobs_of(lines)
     submit, eligible = lines.moments("submit", zone), lines.moments("eligible", zone)
-    start, end = lines.moments("start", zone), lines.moments("end", zone)
+    first, end = lines.moments("start", zone), lines.moments("end", zone)
+    start = np.where(first == UNKNOWN, UNKNOWN, np.maximum(first, submit))  # of a resized job
     lines.fault(
         np.maximum(submit, eligible) == UNKNOWN, lambda _: "neither submit nor eligible is known"
     )
@@ -263,7 +264,7 @@ def _records(
         job=job,
         release=_release(submit, eligible, start),
         start=start,
-        processing_time=processing_time_of(lines, start, end),
+        processing_time=processing_time_of(lines, first, start, end),
         processors=processors_of(lines),
         limit=lines.numbers(lines.first_of(LIMITS) or "", limit_in),
         labels={

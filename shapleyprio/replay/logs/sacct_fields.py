@@ -85,15 +85,23 @@ def _part(job_id: str) -> int:
     return -crc32(which.encode())
 
 
-def processing_time_of(lines: Lines, start: Numbers, end: Numbers) -> Numbers:
-    """Returns how long ended jobs ran, without suspension if sacct has it; UNKNOWN for others."""
+def processing_time_of(lines: Lines, first: Numbers, start: Numbers, end: Numbers) -> Numbers:
+    """Returns how long ended jobs ran, without suspension if sacct has it; UNKNOWN for others.
+
+    Args:
+        lines: of sacct.
+        first: when each job started, from which sacct counts how long it ran.
+        start: when it got the processors of the line, which is later if it was resized.
+        end: when it ended.
+    """
     name = lines.first_of(REQUIRED["how long it ran"])
     if name == "end":
         known = (start != UNKNOWN) & (end != UNKNOWN)
         lines.fault(known & (end < start), lambda _: "end: lies before start")
         time = np.where(known, end - start, UNKNOWN)
     else:
-        time = lines.numbers(name or "", _elapsed, plain=LONGEST)
+        elapsed = lines.numbers(name or "", _elapsed, plain=LONGEST)
+        time = np.where(elapsed == UNKNOWN, UNKNOWN, np.maximum(elapsed - (start - first), 0))
     unfinished = lines.numbers("state", _is_unfinished) == 1
     if lines.first_of(["end"]):
         unfinished |= end == UNKNOWN
