@@ -9,6 +9,8 @@ from shapleyprio.store import (
     AcceptedClockRow,
     AccountRow,
     CapacityRow,
+    DriftRow,
+    KeptBack,
     NodeRow,
     PauseRow,
     SteeringRow,
@@ -22,6 +24,17 @@ NOW = BEGIN + 1000
 ACCEPTED = AcceptedClockRow(at=NOW, before=NOW + 7200, ahead=2, user="ann")
 STEERED = SteeringRow(since=BEGIN, rule="directcontr", chosen="directcontr", channel="nice")
 PAUSE = PauseRow(since=NOW + 60, user="ann", reason="an odd clock", keep=False)
+KEPT_BACK = KeptBack(job_id=3, counts_since=BEGIN, kept_since=NOW + 60)
+SEEN = DriftRow(
+    t=NOW,
+    organization="physics",
+    schedule="recorded",
+    begin=BEGIN,
+    reference="ref",
+    utility=2,
+    fair=1,
+    parts=1,
+)
 
 
 def test_they_are_kept_as_long_as_history(store: Store) -> None:
@@ -55,8 +68,14 @@ def test_what_was_so_from_a_second_ahead_is_so_from_the_clock_on(store: Store) -
         rows.orders.begin_pause(PAUSE)
         for one in (first, over):
             rows.orders.begin_exception(one)
+        rows.history.save_drifts([SEEN, replace(SEEN, t=NOW + 60)])
+        rows.observed.save_kept_back([KEPT_BACK])
+        rows.runs.save_work_after_end((), asked_until=NOW + 60)
         rows.history.note_accepted_clock(ACCEPTED)
 
+        assert rows.history.drifts() == [SEEN]
+        assert rows.observed.kept_back() == {3: replace(KEPT_BACK, kept_since=NOW)}
+        assert rows.runs.work_after_end_until() == NOW
         steers = replace(STEERED, since=NOW, channel="site_factor")
         assert rows.history.steering() == [STEERED, steers]
         rows.history.note_steering(replace(steers, since=NOW + 30))

@@ -114,7 +114,7 @@ def test_nothing_else_is_done_anew(store: Store, failure: type[Exception]) -> No
 
     def fail(_transaction: Transaction) -> None:
         tries.append(1)
-        raise failure
+        raise failure("no matter")
 
     with pytest.raises(failure):
         rows.transact(fail)

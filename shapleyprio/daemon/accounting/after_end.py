@@ -13,7 +13,7 @@ import structlog
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.tenure import LEFT_OUT, Tenures
+from shapleyprio.fairness.tenure import Kind, Tenures
 from shapleyprio.slurm.port import Slurm, SlurmError
 from shapleyprio.store import ClusterStore, RunsView, UserAfterEnd, WorkAfterEnd
 
@@ -85,14 +85,15 @@ def most_after_end(store: ClusterStore, *, t: int) -> Sequence[UserAfterEnd]:
 def _after_end(run: Run, last: int, tenures: Tenures) -> WorkAfterEnd | None:
     """Returns what a run executed until its last process had ended, None if that is nothing."""
     assert run.end is not None
-    organization = tenures.holder("account", run.account, run.end)
-    if organization == LEFT_OUT or last - run.end <= SLACK_SECONDS:
+    named: Mapping[Kind, str] = {"account": run.account, "partition": run.partition}
+    is_left_out = any(tenures.is_left_out(kind, name, run.end) for kind, name in named.items())
+    if is_left_out or last - run.end <= SLACK_SECONDS:
         return None
     return WorkAfterEnd(
         job_id=run.key.job_id,
         submit=run.key.submit,
         start=run.key.start,
-        organization=organization,
+        organization=tenures.holder("account", run.account, run.end),
         account=run.account,
         user=run.user,
         end=run.end,

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import ColumnElement, Select, Table, case, func, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.store.rows.cycles import (
@@ -25,10 +36,12 @@ from shapleyprio.store.tables import (
     cycle,
     drift,
     exception,
+    kept_back,
     node,
     pause,
     standing,
     steering,
+    work_after_end_progress,
 )
 
 
@@ -152,7 +165,7 @@ class HistoryView(Scope):
         query = select(*columns(standing)).where(self._here(standing), standing.c.t >= since)
         if organization is not None:
             query = query.where(standing.c.organization == organization)
-        order = (standing.c.t.desc(), standing.c.cycle.desc(), standing.c.organization)
+        order = (standing.c.cycle.desc(), standing.c.organization)  # a clock may go back
         return self._read(StandingRow, query.order_by(*order).limit(limit))
 
     def steering(self, since: int = 0, until: int | None = None) -> list[SteeringRow]:
@@ -279,6 +292,16 @@ class History(HistoryView):
             self._bring_back(table, row.at, true())
         self._bring_back(pause, row.at, pause.c.until.is_(None))
         self._bring_back(exception, row.at, exception.c.ended.is_(None))
+        for moment in (
+            *(kept_back.c.counts_since, kept_back.c.kept_since),
+            work_after_end_progress.c.until,
+        ):
+            self._connection.execute(
+                update(moment.table)
+                .where(self._here(moment.table), moment > row.at)
+                .values({moment.name: row.at})
+            )
+        self._connection.execute(delete(drift).where(self._here(drift), drift.c.t > row.at))
 
     def _bring_back(self, table: Table, now: int, meant: ColumnElement[bool]) -> None:
         """Lets rows that begin after a second begin then; of several of one key, the last one."""

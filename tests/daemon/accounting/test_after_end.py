@@ -96,6 +96,19 @@ def test_a_job_that_is_only_cleaned_up_is_left_out_and_a_guests_is_nobodys(
     assert service.run().after_end == {"": 2 * 3}
 
 
+def test_the_work_of_accounts_and_partitions_that_are_left_out_is_not_counted(
+    slurm: Asked, store: Store
+) -> None:
+    left_out = {"leave_out_accounts": ["guest"], "leave_out_partitions": ["pb"]}
+    service = Service(slurm, store, config(fairness=left_out))
+    service.run()
+    ends_after(slurm, 9, account="guest")
+    slurm.works_on[slurm.submit("biology", processing_time=10, partition="pb")] = 9
+    slurm.works_on[slurm.submit("biology", processing_time=10, partition="pa")] = 9
+    slurm.wait(10 + KNOWN)
+    assert service.run().after_end == {"biology": 9}
+
+
 def test_a_longer_kill_wait_is_waited_for(slurm: Asked, service: Service) -> None:
     slurm.layout_changes["kill_wait_seconds"] = 300
     service.restart()
