@@ -130,7 +130,12 @@ def test_a_job_that_meets_a_limit_starts_when_one_that_shares_it_ends(
         consortium.await_start(running)
         job, array = cluster.submit("alpha", 1), cluster.submit("alpha", 1, array="0-1")
         behind = cluster.submit("alpha", 1, dependency=f"afterany:{array}")
-        consortium.until(lambda: forecast_of(consortium, behind) is not None, what="a forecast")
+
+        def is_known_to_depend() -> bool:  # Slurm says so some time after the submission
+            told = forecast_of(consortium, behind)
+            return told is not None and told.waits_for == "dependency"
+
+        consortium.until(is_known_to_depend, what="a forecast")
         with consortium.reading() as view:
             told = [view.forecasts.of_job(one) for one in (job, array, behind)]
         found = [(row.waits_for, row.median) for row in told if row is not None]
