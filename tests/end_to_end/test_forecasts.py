@@ -87,11 +87,12 @@ def test_a_job_is_told_that_it_passes_its_organizations_wide_one(consortium: Con
         consortium.await_start(first)
         wide = cluster.submit("alpha", 1, processors=ALL_CPUS, time=1)
         small = cluster.submit("alpha", 1, time=1)
-        consortium.until(lambda: forecast_of(consortium, small) is not None, what="a forecast")
-        told, behind = forecast_of(consortium, small), forecast_of(consortium, wide)
-        assert told is not None
-        assert behind is not None
-        assert told.late < behind.early
+
+        def passes() -> bool:
+            told, other = forecast_of(consortium, small), forecast_of(consortium, wide)
+            return told is not None and other is not None and told.late < other.early
+
+        consortium.until(passes, what="a forecast")
         consortium.await_start(small)
         consortium.cancel(long, wide)
         assert daemon.end() == 0
