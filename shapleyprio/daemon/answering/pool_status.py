@@ -139,16 +139,16 @@ def pool_status(view: View, standings: Sequence[StandingRow]) -> PoolStatus | No
         t=t,
         weight=watermark.weight,
     )
-    theirs = {name for part in parts for name in part.balances}
     scores = {row.organization: row.score for row in standings}
     counted = {part.cluster for part in parts if part.balances}
+    others = {part.cluster for part in parts if part.balances and part.state is not PartState.LEFT}
     return PoolStatus(
         stay=stay,
         t=t,
         parts=tuple(parts),
         scores=scores,
         all_parts=view.pools.completed_parts(counted | {view.cluster}),
-        strangers=tuple(sorted(theirs - scores.keys())),
+        strangers=tuple(sorted(view.pools.organizations(others) - scores.keys())),
         horizon=watermark.horizon,
         other_horizons=other_horizons(view.pools, stay.clusters, watermark.horizon),
     )

@@ -9,9 +9,11 @@ import structlog
 
 from shapleyprio.common.wording import duration
 from shapleyprio.daemon.accounting.accounting import OpenLedger
+from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import ClusterBalances, PartState, PoolPart, elsewhere, parts_of
 from shapleyprio.fairness.rule import Ranking, RankingRule
-from shapleyprio.fairness.situation import Situation
+from shapleyprio.fairness.situation import OrganizationState, Situation
+from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.fairness.trajectory import NOTHING
 from shapleyprio.store import ClusterStore
 
@@ -45,21 +47,21 @@ class Pooling:
         stay, earlier = opened.stay, opened.ledger.earlier
         if stay is None or earlier is None:
             return rule.rank(situation), ()
-        before = rule.rank(replace(situation, estimated=None).counted_by(earlier)).additive
+        everyone = _with_departed(situation, opened.ledger)
+        before = rule.rank(everyone.counted_by(earlier)).additive
         weight = opened.watermark.weight
         with self._store.reading() as view:
             found = view.pools.pool_balances(stay.pool)
         parts = parts_of(found, stay, cluster=self._store.cluster, t=situation.t, weight=weight)
         names = [item.name for item in situation.organizations]
         ranking = rule.rank(replace(situation, elsewhere=elsewhere(parts, before, names)))
+        own = {**rule.rank(everyone.counted_by(opened.ledger)).additive, **ranking.additive}
         ours = ClusterBalances(
             cluster=self._store.cluster,
             since=stay.since,
             t=situation.t,
             weight=weight,
-            balances={
-                name: path - before.get(name, NOTHING) for name, path in ranking.additive.items()
-            },
+            balances={name: path - before.get(name, NOTHING) for name, path in own.items()},
         )
         self._store.transact(lambda transaction: transaction.pools.save_balances(stay.pool, ours))
         self._log_stale(parts, stay.stale_after)
@@ -77,3 +79,21 @@ class Pooling:
         for cluster in sorted(self._stale - stale):
             log.info("the balances of a cluster in the pool are stale no more", of=cluster)
         self._stale = stale
+
+
+def _with_departed(situation: Situation, ledger: Ledger) -> Situation:
+    """Returns a situation with the organizations, too, that the configuration no longer has.
+
+    At other clusters they may still be members, and what they gave and got here counts there. No
+    estimate has them, so there is none.
+
+    Args:
+        situation: of the organizations of the configuration.
+        ledger: of the cluster.
+    """
+    configured = {item.name for item in situation.organizations}
+    known = {name for pair in ledger.entries for name in pair}
+    departed = (
+        OrganizationState(name=name, processors=0) for name in sorted(known - configured - {NOBODY})
+    )
+    return replace(situation, organizations=(*situation.organizations, *departed), estimated=None)

@@ -35,7 +35,8 @@ class PoolsView(Scope):
     def pool_balances(self, pool: str) -> list[ClusterBalances]:
         """Returns what each cluster of a pool, this one among them, has found in each of its stays.
 
-        These, the stays, horizons and completed parts are all that a cluster reads of other ones.
+        These, the stays, horizons, organizations and completed parts are all that a cluster reads
+        of other ones.
         """
         rows = self._connection.execute(
             select(balance)
@@ -64,6 +65,16 @@ class PoolsView(Scope):
             )
         )
         return {row.cluster: row.horizon for row in found}
+
+    def organizations(self, clusters: Collection[str]) -> set[str]:
+        """Returns which organizations were configured at clusters in their last cycles."""
+        found: set[str] = set()
+        for cluster in clusters:
+            here = standing.c.cluster == cluster
+            newest = select(func.max(standing.c.cycle)).where(here).scalar_subquery()
+            query = select(standing.c.organization).where(here, standing.c.cycle == newest)
+            found.update(self._connection.execute(query).scalars())
+        return found
 
     def completed_parts(self, clusters: Collection[str]) -> int:
         """Returns the parts completed by all jobs at clusters, of any age, by their last cycles."""

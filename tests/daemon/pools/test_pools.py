@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from prometheus_client import generate_latest
@@ -27,7 +27,7 @@ from tests.daemon.consortium import BIOLOGY, FIRST, LAST, PHYSICS, Cluster, Cras
 from tests.store.servers import on_each_database, url_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 STALE_SECONDS = 600
 
 
-def in_pool(*clusters: str, **fairness: str) -> Config:
+def in_pool(
+    *clusters: str, members: Sequence[Mapping[str, Any]] = (BIOLOGY, PHYSICS), **fairness: str
+) -> Config:
     """A pool of these clusters; biology comes first where the balances are equal."""
     return config(
-        BIOLOGY,
-        PHYSICS,
+        *members,
         fairness=fairness,
         consortium={"name": "North", "stale_after": f"{STALE_SECONDS}s"},
         pool=[{"name": "all", "clusters": list(clusters)}] if clusters else [],
