@@ -16,16 +16,17 @@ from shapleyprio.config import Organization
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.clusters import consortium_of_files, pooled_consortium
 from shapleyprio.replay.logs.reading import read_log
+from shapleyprio.replay.logs.stored import stored_after_end
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.organizations import consortium_of
 from shapleyprio.replay.workloads.partitions import kept_to_clusters, kept_to_partitions
 from shapleyprio.replay.workloads.workload import Workload, workload_of
-from shapleyprio.store import Store
+from shapleyprio.store import Store, UserAfterEnd
 from tests.replay.certificate import processors_started
 from tests.replay.test_bays import assert_is_ref
-from tests.store.examples import BEGIN, placed_run, watermark
+from tests.store.examples import BEGIN, placed_run, watermark, work_after_end
 
 HEADER = "JobIDRaw|Account|User|Partition|Submit|Start|ElapsedRaw|AllocCPUS|NodeList|Cluster"
 CLUSTERS = ("c1", "c2")
@@ -276,3 +277,30 @@ def test_a_store_has_the_runs_of_all_clusters_of_a_pool(tmp_path: Path) -> None:
     within = kept_to_partitions(log, consortium, plain).bays  # the store names no partitions
     assert within is not None
     assert within.named == workload.bays.named
+
+
+def test_what_users_executed_after_ends_at_the_clusters_of_a_pool_is_added_up(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    at = {
+        "c1": [work_after_end(processor_seconds=70), work_after_end(job_id=2, user="bob")],
+        "c2": [
+            work_after_end(processor_seconds=90, user="bob", organization="biology"),
+            work_after_end(job_id=2, processor_seconds=30, end=BEGIN + 20),
+            work_after_end(job_id=3, processor_seconds=35, user="bob"),
+        ],
+    }
+    with Store.open(url, create=True) as store:
+        for cluster, rows in at.items():
+            with store.cluster(cluster).transaction() as place:
+                place.ledger.save_watermark(watermark())
+                place.runs.save_work_after_end(rows, asked_until=BEGIN + 30)
+    assert stored_after_end(url, clusters=["c1", "c2"], begin=0, end=BEGIN + 30, most=2) == [
+        UserAfterEnd(
+            user="eve", organization="physics", jobs=2, processor_seconds=100, last=BEGIN + 20
+        ),
+        UserAfterEnd(
+            user="bob", organization="physics", jobs=2, processor_seconds=95, last=BEGIN + 10
+        ),
+    ]

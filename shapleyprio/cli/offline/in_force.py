@@ -26,11 +26,12 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
     steering = []
     changes: list[Change] = []
     orders: list[str] = []
+    guarantees: list[ExceptionRow] = []
     for ledger in ledgers:
         with ledger.reading() as view:
             rows = [row for row in view.orders.exceptions(begin) if row.since < end]
             orders += [*_pauses(view, begin, end), *_exceptions(view, rows, end)]
-            orders += _guarantees(rows)
+            guarantees += [row for row in rows if row.by_guarantee]
             steering.append(view.history.steering(begin))
             changes += read_changes(view, begin, patience=end - begin)
     return InForce(
@@ -42,7 +43,7 @@ def read_in_force(ledgers: Sequence[ClusterStore], begin: int, end: int) -> InFo
             for one in changes
             if one.kind == "ownership" and one.at < end
         ),
-        orders=tuple(dict.fromkeys(orders)),
+        orders=(*dict.fromkeys(orders), *_guarantees(guarantees)),
     )
 
 
@@ -60,8 +61,8 @@ def _pauses(view: View, begin: int, end: int) -> Iterator[str]:
 
 def _guarantees(rows: Sequence[ExceptionRow]) -> Iterator[str]:
     """Yields what became of the guarantees of each organization."""
-    asked = Counter(row.organization for row in rows if row.by_guarantee)
-    ended = Counter((row.organization, row.ended_by) for row in rows if row.by_guarantee)
+    asked = Counter(row.organization for row in rows)
+    ended = Counter((row.organization, row.ended_by) for row in rows)
     for name, number in asked.items():
         yield visible(
             f"Guarantee of {name}: asked for by {count(number, 'job')}, kept for "

@@ -96,11 +96,16 @@ def users_after_end(
     ledgers: Iterable[ClusterStore], begin: int, end: int, most: int
 ) -> list[UserAfterEnd]:
     """Returns the same as `stored_after_end`, from ledgers of an open store."""
-    found: list[UserAfterEnd] = []
+    found: dict[tuple[str, str], UserAfterEnd] = {}
     for ledger in ledgers:
         with ledger.reading() as view:
-            found += view.runs.users_after_end(begin, end, most)
-    return sorted(found, key=lambda one: (-one.processor_seconds, one.user))[:most]
+            here = view.runs.users_after_end(begin, end, None)
+        for one in here:
+            before = found.get((one.user, one.organization))
+            found[one.user, one.organization] = one if before is None else before + one
+    return sorted(
+        found.values(), key=lambda one: (-one.processor_seconds, one.user, one.organization)
+    )[:most]
 
 
 def _log(

@@ -176,8 +176,14 @@ class RunsView(Scope):
             query = query.where(run.c.start < until)
         return [Wait(*row) for row in self._connection.execute(query)]
 
-    def users_after_end(self, since: int, until: int, most: int) -> list[UserAfterEnd]:
-        """Returns users whose runs that ended in [since, until) continued, most first."""
+    def users_after_end(self, since: int, until: int, most: int | None) -> list[UserAfterEnd]:
+        """Returns users whose runs that ended in [since, until) continued, most first.
+
+        Args:
+            since: seconds since the epoch.
+            until: likewise.
+            most: so many users at most; None for all.
+        """
         table = work_after_end.c
         processor_seconds = func.sum(table.processor_seconds)
         rows = self._connection.execute(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shapleyprio.fairness.runs import Run
@@ -228,6 +228,15 @@ class UserAfterEnd:
     jobs: int
     processor_seconds: int
     last: int
+
+    def __add__(self, other: UserAfterEnd) -> UserAfterEnd:
+        """Adds what the same user's runs executed elsewhere."""
+        return replace(
+            self,
+            jobs=self.jobs + other.jobs,
+            processor_seconds=self.processor_seconds + other.processor_seconds,
+            last=max(self.last, other.last),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,11 @@ from shapleyprio.daemon.answering.changes import read_changes
 from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.daemon.answering.freshness import sentences_on_guarantees
 from shapleyprio.daemon.pushing import orders
+from shapleyprio.daemon.pushing.lasting import STARTED
 from shapleyprio.daemon.ranking.guarantees import AHEAD
 from shapleyprio.replay.logs.exports.rows import PARTS, ExportSpan
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.store import Store
+from shapleyprio.store import GUARANTEE, Store
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS, Cluster, Service, config
 from tests.daemon.pushing.test_going_first import (
     QOS,
@@ -28,6 +29,7 @@ from tests.daemon.pushing.test_going_first import (
     put_first,
     undo,
 )
+from tests.store.examples import exception
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,6 +140,19 @@ def test_it_is_kept_by_a_start_in_time_and_what_the_job_uses_counts(store: Store
         assert list(PARTS["exceptions.jsonl"].read(view, ExportSpan())) == []
     (sentence,) = sentences_on_guarantees(exceptions(service))
     assert sentence.startswith("1 job of biology goes before all others by fairness.guarantee")
+
+
+def test_those_of_all_clusters_of_a_pool_are_counted_together(store: Store) -> None:
+    clusters = [store.cluster(name) for name in ("c1", "c2", "c3")]
+    for cluster, name in zip(clusters, ("physics", "physics", "biology"), strict=True):
+        row = exception(1, NOW, organization=name, user=GUARANTEE, before_all=True)
+        kept = replace(row, job_id=2, ended=NOW + 9, ended_by=STARTED)
+        with cluster.transaction() as transaction:
+            transaction.orders.put_exceptions([row, kept])
+    assert read_in_force(clusters, NOW, NOW + HOUR).orders == (
+        "Guarantee of physics: asked for by 4 jobs, kept for 2, broken for 0",
+        "Guarantee of biology: asked for by 2 jobs, kept for 1, broken for 0",
+    )
 
 
 def test_a_job_that_starts_while_a_cycle_reads_has_asked_once(
