@@ -125,6 +125,7 @@ class ClusterBalances:
         since: second from which on its work counts, by its clock.
         t: second at which its ledger stood then.
         weight: what counts as a processor.
+        all_parts: of all jobs, whoever's, completed from `since` to t, of any age.
         balances: organization -> contribution minus utility in part-seconds, at t and later.
     """
 
@@ -132,6 +133,7 @@ class ClusterBalances:
     since: int
     t: int
     weight: str
+    all_parts: int
     balances: Mapping[str, Trajectory]
 
 
@@ -145,6 +147,7 @@ class PoolPart:
         t: second at which its ledger stood in its last cycle; None without one.
         state: whether and how it counts.
         balances: organization -> what it adds, at the second of the ranking and later.
+        all_parts: of all jobs, completed there meanwhile, of any age; 0 if it adds nothing.
     """
 
     cluster: str
@@ -152,6 +155,7 @@ class PoolPart:
     t: int | None
     state: PartState
     balances: Mapping[str, Trajectory]
+    all_parts: int = 0
 
 
 def parts_of(
@@ -199,6 +203,7 @@ def parts_of(
                 t=one.t,
                 state=state,
                 balances=_counted(one.balances, state, max(t - one.t, 0)),
+                all_parts=0 if state is PartState.OTHER_WEIGHT else one.all_parts,
             )
         )
     return sorted(parts, key=lambda part: part.cluster)

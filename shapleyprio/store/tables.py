@@ -107,6 +107,7 @@ balance = table(
     required(_SECOND, "t"),
     required(ExactInteger(), "value", "rate", "acceleration", "denominator"),
     required(String(64), "weight"),
+    required(_COUNT, "all_parts"),
     Index("balance_by_pool", "pool"),
 )
 

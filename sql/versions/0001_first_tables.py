@@ -148,6 +148,7 @@ def upgrade() -> None:
         required("acceleration", EXACT),
         required("denominator", EXACT),
         required("weight", sa.String(64)),
+        required("all_parts", INTEGER),
     )
     op.create_index("balance_by_pool", "balance", ["pool"])
     create(

@@ -41,7 +41,9 @@ VALUES = st.lists(st.integers(0, 100), min_size=7, max_size=7)
 def found(cluster: str = "c2", *, t: int = 1000, since: int = 100) -> ClusterBalances:
     """Physics is owed 50 and gains 3 a second, which biology loses."""
     balances = {"physics": Trajectory(50, 3, 0), "biology": Trajectory(-50, -3, 0)}
-    return ClusterBalances(cluster=cluster, since=since, t=t, weight="cpus", balances=balances)
+    return ClusterBalances(
+        cluster=cluster, since=since, t=t, weight="cpus", all_parts=9, balances=balances
+    )
 
 
 def balances(ledger: Ledger, t: int) -> Mapping[str, Trajectory]:
@@ -172,6 +174,10 @@ def test_of_the_cluster_itself_only_earlier_stays_are_added() -> None:
 def test_a_cluster_that_counts_other_processors_adds_nothing() -> None:
     other = replace(found(), weight="gres/gpu")
     assert added(other) == {("c2", PartState.OTHER_WEIGHT): 0}
+    assert [
+        part.all_parts
+        for part in parts_of([found(), other], STAY, cluster="c1", t=1000, weight="cpus")
+    ] == [9, 0]
 
 
 # the ranking

@@ -93,6 +93,7 @@ class Watched:
             since=0,
             t=int(time.time()),
             weight="cpus",
+            all_parts=0,
             balances=dict.fromkeys(ORGANIZATIONS, NOTHING),
         )
         with (

@@ -22,7 +22,7 @@ class PoolStatus:
         t: second at which its ledger stands.
         parts: what the other clusters add, by name; of a cluster's stays the newest comes first.
         scores: organization -> the sum of its balances, by which the cluster ranked.
-        all_parts: completed by all jobs at all clusters that count, of any age.
+        all_parts: completed by all jobs in all stays that count, of any age.
         strangers: organizations of other clusters that are none here.
         horizon: of the cluster in seconds; None for never.
         other_horizons: clusters of the pool that have another one -> theirs.
@@ -132,22 +132,19 @@ def pool_status(view: View, standings: Sequence[StandingRow]) -> PoolStatus | No
     if rule is not None and not rule.by_balance:
         return None
     t = standings[0].t
-    parts = parts_of(
-        view.pools.pool_balances(stay.pool),
-        stay,
-        cluster=view.cluster,
-        t=t,
-        weight=watermark.weight,
+    found = view.pools.pool_balances(stay.pool)
+    parts = parts_of(found, stay, cluster=view.cluster, t=t, weight=watermark.weight)
+    ours = (
+        one.all_parts for one in found if (one.cluster, one.since) == (view.cluster, stay.since)
     )
     scores = {row.organization: row.score for row in standings}
-    counted = {part.cluster for part in parts if part.balances}
     others = {part.cluster for part in parts if part.balances and part.state is not PartState.LEFT}
     return PoolStatus(
         stay=stay,
         t=t,
         parts=tuple(parts),
         scores=scores,
-        all_parts=view.pools.completed_parts(counted | {view.cluster}),
+        all_parts=sum(ours) + sum(part.all_parts for part in parts),
         strangers=tuple(sorted(view.pools.organizations(others) - scores.keys())),
         horizon=watermark.horizon,
         other_horizons=other_horizons(view.pools, stay.clusters, watermark.horizon),

@@ -61,6 +61,7 @@ class Pooling:
             since=stay.since,
             t=situation.t,
             weight=weight,
+            all_parts=opened.ledger.completed(situation.t) - earlier.completed(situation.t),
             balances={name: path - before.get(name, NOTHING) for name, path in own.items()},
         )
         self._store.transact(lambda transaction: transaction.pools.save_balances(stay.pool, ours))

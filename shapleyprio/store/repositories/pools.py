@@ -13,7 +13,7 @@ from shapleyprio.fairness.trajectory import Trajectory
 from shapleyprio.store.scope import Scope, columns, values_of
 from shapleyprio.store.tables import balance, earlier_ledger, standing, stay, watermark
 
-_FOUND = ("cluster", "since", "t", "weight")
+_FOUND = ("cluster", "since", "t", "weight", "all_parts")
 _TRAJECTORY = ("value", "rate", "acceleration", "denominator")
 
 
@@ -35,8 +35,7 @@ class PoolsView(Scope):
     def pool_balances(self, pool: str) -> list[ClusterBalances]:
         """Returns what each cluster of a pool, this one among them, has found in each of its stays.
 
-        These, the stays, horizons, organizations and completed parts are all that a cluster reads
-        of other ones.
+        These, the stays, horizons and organizations are all that a cluster reads of other ones.
         """
         rows = self._connection.execute(
             select(balance)
@@ -49,12 +48,15 @@ class PoolsView(Scope):
                 since=since,
                 t=t,
                 weight=weight,
+                all_parts=all_parts,
                 balances={
                     row["organization"]: Trajectory(*(row[name] for name in _TRAJECTORY))
                     for row in found
                 },
             )
-            for (cluster, since, t, weight), found in groupby(rows, key=itemgetter(*_FOUND))
+            for (cluster, since, t, weight, all_parts), found in groupby(
+                rows, key=itemgetter(*_FOUND)
+            )
         ]
 
     def horizons(self, clusters: Collection[str]) -> dict[str, int | None]:
@@ -74,16 +76,6 @@ class PoolsView(Scope):
             newest = select(func.max(standing.c.cycle)).where(here).scalar_subquery()
             query = select(standing.c.organization).where(here, standing.c.cycle == newest)
             found.update(self._connection.execute(query).scalars())
-        return found
-
-    def completed_parts(self, clusters: Collection[str]) -> int:
-        """Returns the parts completed by all jobs at clusters, of any age, by their last cycles."""
-        found = 0
-        for cluster in clusters:
-            here = standing.c.cluster == cluster
-            newest = select(func.max(standing.c.cycle)).where(here).scalar_subquery()
-            query = select(func.max(standing.c.all_parts)).where(here, standing.c.cycle == newest)
-            found += int(self._connection.execute(query).scalar_one() or 0)
         return found
 
 
@@ -112,6 +104,7 @@ class Pools(PoolsView):
                     "organization": organization,
                     "t": found.t,
                     "weight": found.weight,
+                    "all_parts": found.all_parts,
                     **values_of(path),
                 }
                 for organization, path in found.balances.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -86,3 +87,31 @@ def test_an_organization_that_has_left_all_clusters_is_no_stranger(sites: list[S
         pool = read_status(other.store.cluster("c2")).pool
         assert pool is not None
         assert pool.strangers == (("biology",) if site is other else ())
+
+
+def test_the_balance_in_the_pool_is_spread_over_what_was_executed_in_it_alone(store: Store) -> None:
+    sites = [Site(name, store, in_pool()) for name in ("c1", "c2")]
+    one, other = sites
+
+    def after(seconds: int, *clusters: str) -> list[int | None]:
+        """Parts of the pool, as each sees it, once c1 has executed for so long with these in it."""
+        for site in sites:
+            site.restart(in_pool(*clusters))
+            site.run()
+        lend(one, seconds)
+        pass_time(sites, seconds)
+        for site in (one, other):
+            site.run()
+        pools = [read_status(store.cluster(site.name)).pool for site in sites]
+        return [None if pool is None else pool.all_parts for pool in pools]
+
+    assert after(100) == [None, None]
+    assert after(50, "c1", "c2") == [12 * 50] * 2
+    pool = read_status(store.cluster("c2")).pool
+    assert pool is not None
+    assert pool.balance_per_part("physics") == Fraction(8 * 50 * 51 // 2, 12 * 50)
+    assert after(1000, "c2") == [None, 12 * 50]
+    left = read_status(store.cluster("c2")).pool
+    assert left is not None
+    assert left.balance_per_part("physics") == pool.balance_per_part("physics")
+    assert after(10, "c1", "c2") == [12 * 60] * 2
