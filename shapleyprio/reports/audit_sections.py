@@ -69,14 +69,15 @@ def before(audit: Audit, earlier: Audit, period: str) -> Section:
 
     Args:
         audit: of the period.
-        earlier: of the period before, with the same organizations.
+        earlier: of the period before; some organizations may be in one of both alone.
         period: when that was, in words.
     """
     both = (earlier, audit)
-    late = [
-        (name, *(delay(one.recorded.delays[u]) for one in both))
-        for u, name in enumerate(audit.workload.organizations)
+    delays = [
+        dict(zip(one.workload.organizations, one.recorded.delays, strict=True)) for one in both
     ]
+    names = delays[1] | delays[0]
+    late = [(name, *(delay(one.get(name)) for one in delays)) for name in names]
     unions = [one.of_unions(one.recorded.delays) for one in both]
     late += [(all_of(parent), *(delay(one[parent]) for one in unions)) for parent in unions[0]]
     return before_section(

@@ -175,6 +175,17 @@ def test_a_report_of_an_export_is_that_of_the_store(
     assert f"{past}: holds nothing of 2026-10" in result.stderr
 
 
+def test_who_has_left_is_still_in_an_export(lived: CommandLine) -> None:
+    known = answer("audit", exported(lived, name="before.tar.gz"))
+    lived.write(lived.file, PHYSICS)
+    file = exported(lived)
+    assert json.loads(members(file)["manifest.json"])["organizations"] == ["physics", "biology"]
+    assert anonymous(answer("audit", file)) == anonymous(known)
+    found = answer("audit", exported(lived, "--anonymize", name="hidden.tar.gz"))
+    sizes = [[one["processors"] for one in each["organizations"]] for each in (known, found)]
+    assert sizes == [[8, 4], [8, 4]]
+
+
 def test_an_experiment_takes_users_and_processors_out_of_an_export(lived: CommandLine) -> None:
     general = ("--windows", "1", "--length", "100", "--deal-users", "1", "--policy", "fcfs")
     found = answer("experiment", exported(lived), *general)

@@ -17,7 +17,7 @@ from shapleyprio.common.wording import clock_time
 from shapleyprio.fairness.tenure import Tenure
 from shapleyprio.store import AllocatedRun, PauseRow, SteeringRow
 from tests.cli.conftest import CommandLine
-from tests.daemon.consortium import NAME
+from tests.daemon.consortium import NAME, PHYSICS
 from tests.daemon.drift.conftest import PROCESSORS, run
 from tests.store.examples import BEGIN, exception, standing, watermark, work_after_end
 
@@ -172,6 +172,31 @@ def test_a_month_names_the_rule_that_steered_and_what_changed_hands(shell: Comma
     assert "directcontr" not in page
     first_page = page.split("<body")[1].split('<div class="controls">')[0]
     assert not set("φψ") & set(first_page)
+
+
+def test_a_month_is_the_same_after_somebody_left_whose_nodes_another_one_has_now(
+    shell: CommandLine,
+) -> None:
+    from shapleyprio.store import Store
+
+    fill(shell, *flood(1, 0), run(4, "physics", -25 * DAY, -24 * DAY), opened=-90 * DAY)
+    figures = []
+    for _ in range(2):
+        _, page, directory = pages(shell, "--month", MONTH)
+        assert re.search(r"<td>physics</td><td>on time</td><td>8 h late</td>", page)
+        assert re.search(r"<td>biology</td><td>[^<]+</td><td>8 h ahead</td>", page)
+        exact = json.loads((directory / f"{NAME}-{MONTH}.json").read_text())
+        figures.append({key: exact[key] for key in ("organizations", "left_out", "carried")})
+        figures[-1]["drifts"] = [
+            [(one["name"], one["drift"]) for one in policy["organizations"]]
+            for policy in exact["policies"]
+        ]
+        shell.write(shell.file, PHYSICS)
+        with Store.open(shell.url) as store, store.cluster(NAME).transaction() as rows:
+            heir = replace(standing(2, "physics", BEGIN + 18 * DAY), processors=2)
+            rows.history.save_standings([heir])
+    assert {one["name"] for one in figures[0]["organizations"]} == {"physics", "biology"}
+    assert figures[0] == figures[1]
 
 
 def test_what_the_store_lacks_of_a_month_is_named(shell: CommandLine) -> None:

@@ -82,6 +82,8 @@ def test_standings_are_those_of_the_newest_cycle_that_has_some(store: Store) -> 
         rows.history.save_cycle(cycle(3, outcome="failed"))
         latest = [standing(2, "biology", BEGIN + 2), standing(2, "physics", BEGIN + 2)]
         assert rows.history.latest_standings() == latest
+        assert {row.cycle for row in rows.history.latest_standings(BEGIN + 2)} == {1}
+        assert rows.history.latest_standings(BEGIN + 1) == []
         assert rows.history.standings(0, limit=2) == latest
         assert rows.history.standings(BEGIN + 2) == latest
         assert [row.cycle for row in rows.history.standings(0, "physics")] == [2, 1]

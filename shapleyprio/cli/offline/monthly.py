@@ -98,7 +98,7 @@ def write_each(
     Of a ledger that has nothing of the month one line says so, if there is another one.
 
     Args:
-        config: whose organizations count.
+        config: whose organizations count, as do those that have left since.
         store: with the ledgers.
         ledgers: each of a cluster, or with others of its pool.
         source: the words of the command that name what was read.

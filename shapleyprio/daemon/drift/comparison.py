@@ -41,7 +41,7 @@ def replay_window(request: DriftRequest) -> DriftAnswer:
     except WorkloadError:
         why = "no job of an organization was executed in the window"
         return DriftAnswer(result=DriftResult.NO_JOBS, why=why)
-    reference = reference_for(len(request.organizations), request.most_organizations)
+    reference = reference_for(len(consortium.organizations), request.most_organizations)
     try:
         return answer_of(workload, reference)
     except ReplayError as error:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.clusters import pool_of_logs
 from shapleyprio.replay.logs.filtering import (
@@ -137,11 +137,23 @@ def log_between(
         for placed in view.runs.runs_alive_after(begin)
         for cut in executed_between(placed, begin, end)
     )
-    return replace(_with_owners(view, log_of_runs(source, runs, progress)), window=(begin, end))
+    log = log_of_runs(source, runs, progress)
+    return replace(_with_owners(view, log, end), window=(begin, end))
 
 
-def _with_owners(view: View, log: Log) -> Log:
-    owned = {row.organization: row.processors for row in view.history.latest_standings()}
+def members_of(log: Log) -> tuple[str, ...]:
+    """Returns the organizations whose jobs or processors a store's log has, as they come."""
+    found: dict[str, None] = {}
+    for one in log.clusters or (log,):
+        found |= dict.fromkeys(one.labels["organization"].names)
+        found |= dict.fromkeys(one.placed.owners.names if one.placed is not None else ())
+    return tuple(found)
+
+
+def _with_owners(view: View, log: Log, end: int | None = None) -> Log:
+    history = view.history
+    standings = history.latest_standings(before=end) or history.latest_standings()
+    owned = {row.organization: row.processors for row in standings}
     layout = LogLayout(
         nodes={
             row.name: LoggedNode(row.processors, row.partitions)
@@ -150,7 +162,28 @@ def _with_owners(view: View, log: Log) -> Log:
         },
         parents={row.name: row.parent for row in view.observed.account_rows()},
     )
+    if gone := {*members_of(log)} - owned.keys():
+        owned |= _left_behind(view.ledger.tenures(), end, gone, layout.nodes)
     return replace(log, owned=owned, layout=layout, cluster=view.cluster)
+
+
+def _left_behind(
+    tenures: Tenures, end: int | None, gone: Collection[str], nodes: Mapping[str, LoggedNode]
+) -> dict[str, int]:
+    """Returns how many processors those that are gone brought: of nodes without another owner.
+
+    What a successor had by the end is among its own.
+    """
+    last: dict[str, str] = {}
+    brought: dict[str, int] = {}
+    for row in tenures:
+        begun = end is None or row.since is None or row.since < end
+        if row.kind == "node" and row.organization != NOBODY and begun:
+            last[row.name] = row.organization
+            brought[row.organization] = 0
+    for node, owner in last.items():
+        brought[owner] += nodes[node].processors if node in nodes else 0
+    return {name: brought[name] for name in gone if name in brought}
 
 
 def _window(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.replay.logs.clusters import consortium_named, pool_of_logs
-from shapleyprio.replay.logs.stored import log_between
+from shapleyprio.replay.logs.stored import log_between, members_of
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.partitions import kept_to_clusters
 from shapleyprio.replay.workloads.workload import Consortium, Window, Workload, workload_of
@@ -43,13 +43,14 @@ class Past:
         """Returns whose the jobs and processors are, as the store has it.
 
         Args:
-            names: of the organizations that count.
+            names: of the organizations that count; those that have left since count behind them.
             parents: organization -> its parent, of those that have one.
 
         Raises:
             WorkloadError: no job belongs to any of them.
         """
-        return consortium_named(self.log, names, parents)
+        members = dict.fromkeys((*names, *members_of(self.log)))
+        return consortium_named(self.log, members, parents)
 
     def workload(self, consortium: Consortium) -> Workload:
         """Returns the jobs of a consortium, each kept to its cluster.

@@ -152,9 +152,15 @@ class HistoryView(Scope):
             or 0
         )
 
-    def latest_standings(self) -> list[StandingRow]:
-        """Returns standings of the newest cycle that has some, by organization."""
-        newest = select(func.max(standing.c.cycle)).where(self._here(standing)).scalar_subquery()
+    def latest_standings(self, before: int | None = None) -> list[StandingRow]:
+        """Returns standings of the newest cycle that has some (before that second).
+
+        They are sorted by organization.
+        """
+        cycles = select(func.max(standing.c.cycle)).where(self._here(standing))
+        if before is not None:
+            cycles = cycles.where(standing.c.t < before)
+        newest = cycles.scalar_subquery()
         query = select(*columns(standing)).where(self._here(standing), standing.c.cycle == newest)
         return self._read(StandingRow, query.order_by(standing.c.organization))
 

@@ -14,10 +14,11 @@ from shapleyprio.daemon.drift.comparison import answer_of, replay_window
 from shapleyprio.daemon.drift.figures import alone_gains_of, drifts_of, unfairness_of
 from shapleyprio.daemon.drift.messages import DriftAnswer, DriftRequest, DriftResult
 from shapleyprio.daemon.steering.metrics import Metrics
+from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.replay.logs.window import read_past
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import END, FLOOD, PROCESSORS, remember, run
-from tests.store.examples import BEGIN
+from tests.store.examples import BEGIN, standing
 
 if TYPE_CHECKING:
     from shapleyprio.store import Store
@@ -154,6 +155,22 @@ def test_organizations_that_the_past_does_not_know_count_with_nothing(
     assert drifts["physics", "recorded"] == -20
 
 
+def test_who_left_after_the_window_counts_in_it_as_before(
+    store: Store, request_: DriftRequest
+) -> None:
+    remember(store, *FLOOD)
+    before = drifts_of(replay_window(request_).rows)
+    with store.cluster(NAME).transaction() as rows:
+        seen = [standing(1, name, BEGIN + 10) for name in PROCESSORS]
+        heir = replace(standing(2, "physics", END + 10), processors=2)
+        rows.history.save_standings([*(replace(row, processors=1) for row in seen), heir])
+    left = replace(request_, organizations=("physics",))
+    assert drifts_of(replay_window(left).rows) == before
+    assert {row.reference for row in replay_window(replace(left, most_organizations=1)).rows} == {
+        "rand"
+    }
+
+
 def test_a_window_without_jobs_is_no_failure(store: Store, request_: DriftRequest) -> None:
     remember(store)
     answer = replay_window(request_)
@@ -162,7 +179,7 @@ def test_a_window_without_jobs_is_no_failure(store: Store, request_: DriftReques
 
 
 def test_a_window_with_guests_only_has_no_jobs(store: Store, request_: DriftRequest) -> None:
-    remember(store, run(1, "guests", 10, 20))
+    remember(store, run(1, NOBODY, 10, 20))
     answer = replay_window(request_)
     assert answer.result is DriftResult.NO_JOBS
     assert answer.why == "no job of an organization was executed in the window"
@@ -173,7 +190,7 @@ def test_where_nobody_brings_processors_nothing_can_be_fair(
 ) -> None:
     for name in list(PROCESSORS):
         monkeypatch.setitem(PROCESSORS, name, 0)
-    remember(store, run(1, "physics", 10, 20, owner="guests"))
+    remember(store, run(1, "physics", 10, 20, owner=NOBODY))
     answer = replay_window(request_)
     assert answer.result is DriftResult.FAILED
     assert answer.why == "no organization brings processors; see `shapleyprio check`"

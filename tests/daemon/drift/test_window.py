@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.config import Organization
+from shapleyprio.fairness.tenure import NOBODY, Tenure
 from shapleyprio.replay import Workload, consortium_of, measure, run_policy, workload_of
 from shapleyprio.replay.logs.stored import executed_between, log_of_runs
 from shapleyprio.replay.logs.window import read_past
 from shapleyprio.replay.workloads.workload import Window
+from shapleyprio.store import NodeRow
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import PROCESSORS, remember, run
-from tests.store.examples import BEGIN
+from tests.store.examples import BEGIN, standing
 
 if TYPE_CHECKING:
     from shapleyprio.store import AllocatedRun, Store
@@ -189,6 +192,45 @@ def test_only_the_window_is_read(url: str, store: Store, monkeypatch: pytest.Mon
     assert past.log.job.tolist() == [901, 900]
     assert past.log.processing_time.tolist() == [20, 10]
     assert past.log.owned == PROCESSORS
+
+
+def test_who_left_in_the_window_brings_the_nodes_that_it_left_to_nobody(
+    url: str, store: Store
+) -> None:
+    remember(store, *(run(job, "biology", 10 * job, 300, owner="biology") for job in (1, 2)))
+    nodes = {"kept": 4, "given": 8, "gone": 16, "later": 32}
+    after = {"kept": NOBODY, "given": "physics", "later": "physics"}
+    moved = {"kept": BEGIN + 100, "given": BEGIN + 100, "later": BEGIN + 300}
+    with store.cluster(NAME).transaction() as rows:
+        rows.history.save_standings([replace(standing(2, t=BEGIN + 200), processors=8)])
+        rows.observed.put_layout(
+            [
+                *(
+                    NodeRow(name=name, since=0, processors=n, partitions=())
+                    for name, n in nodes.items()
+                ),
+                NodeRow(name="gone", since=BEGIN + 100, processors=0, partitions=()),
+            ],
+            (),
+        )
+        rows.ledger.save_tenures(
+            {
+                ("node", name): [
+                    Tenure("node", name, "biology", None, moved.get(name)),
+                    *(
+                        [Tenure("node", name, after[name], moved[name], None)]
+                        if name in after
+                        else []
+                    ),
+                ]
+                for name in nodes
+            }
+        )
+    past = read_past(url, NAME, 300)
+    assert past.log.owned == {"physics": 8, "biology": 4 + 16 + 32}
+    consortium = past.consortium(["physics"], {})
+    assert consortium.organizations == ("physics", "biology")
+    assert consortium.owned.tolist() == [8, 52]
 
 
 @pytest.mark.parametrize(("opened", "pruned"), [(950, 0), (0, 950)])

@@ -18,7 +18,7 @@ from shapleyprio.common.errors import OutputError, ReplayError
 from shapleyprio.common.output import whole_binary_file
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
 from shapleyprio.replay.logs.exports.recognizing import MANIFEST
-from shapleyprio.replay.logs.exports.records import ExportedLedger, Manifest, wrong_in
+from shapleyprio.replay.logs.exports.records import ExportedLedger, ExportedRun, Manifest, wrong_in
 from shapleyprio.replay.logs.exports.rows import PARTS, ExportSpan, exported_ledger
 from shapleyprio.store import ClusterStore, View
 
@@ -39,7 +39,8 @@ def export(
     Args:
         file: to be written, whole or not at all.
         ledgers: of one store.
-        organizations: in the order of the configuration.
+        organizations: in the order of the configuration; those that had jobs or processors and have
+            left since come behind them.
         span: what of the past.
         anonymizer: replaces names; None to keep them.
         parents: organization -> its parent, of those that have one; None if none has.
@@ -78,6 +79,8 @@ def export(
         )
         if anonymizer is not None:
             manifest = anonymizer.anonymized(manifest)
+        members = tuple(dict.fromkeys((*manifest.organizations, *writer.members)))
+        manifest = manifest.model_copy(update={"organizations": members})
         _pack(target, manifest, parts)
         return manifest
 
@@ -87,12 +90,14 @@ class _Writer:
 
     Attributes:
         rows: file -> number of its lines.
+        members: organizations of the jobs and processors in it, as written, as they come.
     """
 
     def __init__(self, parts: Mapping[str, BinaryIO], anonymizer: Anonymizer | None) -> None:
         self._parts = parts
         self._anonymizer = anonymizer
         self.rows = dict.fromkeys(parts, 0)
+        self.members: dict[str, None] = {}
 
     def add(self, ledger: ClusterStore, span: ExportSpan) -> ExportedLedger | None:
         """Writes what is known of a ledger at one moment; returns what the manifest says of it."""
@@ -110,6 +115,9 @@ class _Writer:
                 written = row if self._anonymizer is None else self._anonymizer.anonymized(row)
                 file.write(written.model_dump_json().encode() + b"\n")
                 self.rows[name] += 1
+                if isinstance(written, ExportedRun):
+                    both = ((one.organization, one.owner) for one in written.allocations)
+                    self.members |= dict.fromkeys(name for names in both for name in names if name)
         except ValidationError as error:
             raise ReplayError(
                 f"{view.cluster}: the store has what no export can hold: {name}: {wrong_in(error)}"
