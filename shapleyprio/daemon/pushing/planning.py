@@ -239,9 +239,17 @@ class Planner:
         )
 
     def _back(self, waiting: PlanInput, record: _OnRecord, first: FirstJobs) -> list[NewPush]:
-        """Returns the writes that put back what other channels and jobs in no pool still have."""
+        """Returns the writes that put back what other channels and jobs in no pool still have.
+
+        What jobs have that wait in the segments of other ledgers is left to these, which know
+        their own exceptions.
+        """
         others = [other for other in CHANNELS.values() if other is not self._channel]
         back = first.without(plan_rollback(self._store, self._slurm, others, waiting.stamp))
+        if back:
+            here = push.live_keys(waiting.pending) | push.live_keys(waiting.stranded)
+            elsewhere = push.live_keys(waiting.queue.jobs) - here
+            back = [item for item in back if item.key not in elsewhere]
         return back + push.put_back(
             self._channel,
             self._slurm,

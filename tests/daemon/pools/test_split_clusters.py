@@ -11,13 +11,14 @@ import pytest
 
 from shapleyprio.config.segments import segments_of, weights_of
 from shapleyprio.daemon.checking.check_pool import check_pool
+from shapleyprio.daemon.pushing import orders
 from shapleyprio.daemon.pushing.lease import Lease
 from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.findings import Severity
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.store import Store
+from shapleyprio.store import ExceptionRow, Store
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NOW, PHYSICS, QUIET, config
 from tests.store.servers import on_each_database
 
@@ -239,6 +240,43 @@ def test_a_jobs_priority_is_its_pools(store: Store) -> None:
         ("gpu", "physics"): LAST,
         ("gpu", "biology"): FIRST,  # and physics biology's GPUs
     }
+
+
+@pytest.mark.parametrize("channel", ["site_factor", "nice"])
+@pytest.mark.parametrize(("partition", "processors"), [("cpu", 8), ("gpu", 32)])
+def test_a_job_that_goes_first_in_its_pool_is_not_put_back_by_the_other(
+    store: Store, channel: str, partition: str, processors: int
+) -> None:
+    configured = split(push={"channel": channel})
+    cluster = both(store, configured)
+
+    def submit(account: str) -> int:
+        return cluster.slurm.submit(
+            account, processors=processors, processing_time=10**6, partition=partition
+        )
+
+    submit("biology")
+    cluster.wait(0)
+    jobs = [submit("physics") for _ in range(2)]
+    cluster.run()
+    row = ExceptionRow(
+        job_id=0,
+        since=cluster.slurm.now,
+        label=str(jobs[1]),
+        organization="",
+        user="ann",
+        reason="a deadline",
+        before_all=False,
+    )
+    segments = segments_of(configured, "c1")
+    orders.put_first(store.cluster("c1"), cluster.slurm, segments, row)
+    for _ in range(3):
+        cluster.run()
+        waiting = {job.job_id: job for job in cluster.slurm.pending().jobs}
+        assert waiting[jobs[1]].priority > waiting[jobs[0]].priority
+    orders.undo_first(store.cluster("c1"), segments, row.label, cluster.slurm.now, "bob")
+    cluster.run()
+    assert cluster.points(jobs[1]) == cluster.points(jobs[0])
 
 
 def test_a_job_of_several_partitions_waits_in_the_pool_of_the_first(store: Store) -> None:
