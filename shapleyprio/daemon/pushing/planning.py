@@ -19,6 +19,7 @@ from shapleyprio.daemon.pushing.push import Stamp, Wanted
 from shapleyprio.daemon.pushing.rollback import plan_rollback
 from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
+from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims, PriorityTarget
 from shapleyprio.slurm.layout import Layout
 from shapleyprio.slurm.port import PendingJob, PendingQueue, Slurm
@@ -185,7 +186,10 @@ class Planner:
         )
         unsettled = self._settled.others(waiting.pending, basis)
         looked_at = unsettled if channel.per_job else waiting.pending
-        targets = channel.targets(self._slurm, looked_at, waiting.claims)
+        claims = waiting.claims
+        if channel.carrier == "QOS":  # what the configuration no longer names is put back
+            claims = replace(claims, qos={**dict.fromkeys(record.managed, NOBODY), **claims.qos})
+        targets = channel.targets(self._slurm, looked_at, claims)
         at_site = self._at_site(waiting, record)
         first = FirstJobs.among(waiting.pending, exceptions, self._slurm, at_site)
         foreign = push.foreign(channel, targets, record.managed, at_site.ours)

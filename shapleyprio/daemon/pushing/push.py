@@ -46,7 +46,7 @@ class Wanted:
 
     points: Mapping[str, int]
     reasons: Mapping[str, str]
-    put_back: str = "put back: no organization claims the account"
+    put_back: str = "put back: it counts for no organization"
 
 
 @dataclass(frozen=True, slots=True)

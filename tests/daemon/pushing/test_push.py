@@ -190,6 +190,20 @@ def test_a_qos_that_does_not_exist_is_left_out(store: Store) -> None:
     assert slurm.qos_priorities() == {"normal": 0, "bio": LAST}
 
 
+def test_a_qos_that_no_organization_names_any_more_is_put_back(store: Store) -> None:
+    slurm = Cluster(qos={"normal": 0, "phys": 7, "bio": 0, "other": 3})
+    service = Service(slurm, store, QOS)
+    service.run()
+    service.restart(config({**PHYSICS, "qos": "other"}, BIOLOGY, push={"channel": "qos"}))
+    service.run()
+    assert slurm.qos_priorities() == {"normal": 0, "phys": 7, "bio": LAST, "other": FIRST}
+    slurm.write("qos", {"phys": 5})
+    service.run()
+    assert slurm.qos_priorities()["phys"] == 5, "what was put back is not ours any more"
+    service.roll_back()
+    assert slurm.qos_priorities() == {"normal": 0, "phys": 5, "bio": 0, "other": 3}
+
+
 # -- jobs of nobody
 
 
