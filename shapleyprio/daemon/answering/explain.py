@@ -102,7 +102,7 @@ def explain_job(
             pushes = _pushes_for(view.pushes, job)
             prospect = scene.prospect_of(job)
             organization = scene.organization_of(job)
-            hands = by_hand_in(view, job)
+            hands = by_hand_in(view, job, organization)
     ahead, tied_ahead, own_ahead = scene.ahead_of(job)
     return JobExplanation(
         basis=scene.basis,

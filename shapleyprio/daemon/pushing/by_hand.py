@@ -6,12 +6,12 @@ site factor, or a nice below 0, as `scontrol top` does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from shapleyprio.daemon.pushing.push import explains, is_foreign, known_at, live_keys
+from shapleyprio.daemon.pushing.push import Ours, explains, known_at, live_keys
 from shapleyprio.daemon.pushing.submission import given_on
-from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import ManagedValue, View
 
@@ -25,21 +25,22 @@ Managed = Mapping[str, Mapping[str, ManagedValue]]
 
 
 def by_hand(
-    job: PendingJob, managed: Managed, ours: Collection[int], *, user_top: bool = False
+    job: PendingJob, managed: Managed, ours: Ours, organization: str, *, user_top: bool = False
 ) -> dict[Kind, int]:
     """Returns what somebody has set at a job, and to which value.
 
     Args:
         job: that waits.
         managed: what we did to jobs.
-        ours: as `push.foreign` has it.
+        ours: as `push.foreign` has it, at site factors.
+        organization: whose job it is.
         user_top: whether users can set a nice below 0 as well, so that it is no operator's order.
     """
     if job.is_fixed:
         return {"priority": job.priority}
     found: dict[Kind, int] = {}
     factor = job.site_factor
-    if factor and factor not in ours and is_foreign(factor, _known(managed, SITE_FACTOR.name, job)):
+    if factor and ours.excludes(factor, organization, _known(managed, SITE_FACTOR.name, job)):
         found["site_factor"] = factor
     if not user_top and job.nice < 0:
         known = _known(managed, NICE.name, job)
@@ -50,20 +51,25 @@ def by_hand(
 
 
 def set_by_hand(
-    jobs: Iterable[PendingJob], managed: Managed, ours: Collection[int], *, user_top: bool
+    jobs: Iterable[PendingJob], managed: Managed, ours: Ours, claims: Claims, *, user_top: bool
 ) -> dict[Kind, tuple[str, ...]]:
     """Returns what was set -> labels of the jobs where it was; see `by_hand` for the rest."""
     found: dict[Kind, list[str]] = {}
+    at_site = managed[SITE_FACTOR.name]
     for job in jobs:
-        # most jobs have points of ours
-        if job.is_fixed or job.nice < 0 or (job.site_factor and job.site_factor not in ours):
-            for kind in by_hand(job, managed, ours, user_top=user_top):
+        factor = job.site_factor
+        if factor:  # most jobs have what we wrote last
+            known = at_site.get(SITE_FACTOR.key_of(job))
+            if known is not None and known.is_ours and known.written[-1] == factor:
+                factor = None
+        if job.is_fixed or job.nice < 0 or factor:
+            for kind in by_hand(job, managed, ours, claims.of(job), user_top=user_top):
                 found.setdefault(kind, []).append(job.label)
     return {kind: tuple(labels) for kind, labels in found.items()}
 
 
-def by_hand_in(view: View, job: PendingJob) -> Mapping[Kind, int]:
-    """Returns what somebody has set at a job, as far as the store knows.
+def by_hand_in(view: View, job: PendingJob, organization: str) -> Mapping[Kind, int]:
+    """Returns what somebody has set at an organization's job, as far as the store knows.
 
     A nice below 0 is named only if the last cycle found such: that knew whether users may set it.
     """
@@ -74,11 +80,15 @@ def by_hand_in(view: View, job: PendingJob) -> Mapping[Kind, int]:
         for name, one in CHANNELS.items()
         if one.per_job
     }
-    points = (row.priority for row in view.history.latest_standings())
+    steering = view.history.steering()
+    at_site = bool(steering) and steering[-1].channel == SITE_FACTOR.name
+    points = {row.organization: row.priority for row in view.history.latest_standings()}
+    given = given_on(SITE_FACTOR, view.pushes.published_points())
     return by_hand(
         job,
         managed,
-        given_on(SITE_FACTOR, view.pushes.published_points()).union(points),
+        Ours(given=given, points=points if at_site else {}),
+        organization,
         user_top=last is None or "nice" not in last.by_hand,
     )
 

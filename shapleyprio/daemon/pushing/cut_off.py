@@ -16,7 +16,7 @@ import structlog
 from shapleyprio.config import Config
 from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.pushing.lease import LeaseHeldError
-from shapleyprio.daemon.pushing.push import Stamp, Wanted, foreign, live_keys, plan
+from shapleyprio.daemon.pushing.push import Ours, Stamp, Wanted, foreign, live_keys, plan
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
 from shapleyprio.slurm.channels import Channel, Claims
 from shapleyprio.slurm.port import Slurm
@@ -102,7 +102,7 @@ class CutOff:
         stamp = Stamp(known.cycle, at=source.controller().time)
         reasons = {name: reason + AWAY for name, reason in known.wanted.reasons.items()}
         wanted = Wanted(points=known.wanted.points, reasons=reasons)
-        ours = known.given.union(known.wanted.points.values())
+        ours = Ours(given=known.given, points=known.wanted.points)
         others = foreign(self._channel, new, {}, ours)
         new = [one for one in new if one not in others]
         needed = plan(self._channel, new, {}, wanted, stamp, known.given, known.least)

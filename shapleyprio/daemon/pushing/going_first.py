@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from shapleyprio.daemon.pushing import push
 from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
 from shapleyprio.daemon.pushing.lasting import means
-from shapleyprio.daemon.pushing.push import Stamp, Wanted
+from shapleyprio.daemon.pushing.push import Ours, Stamp, Wanted
 from shapleyprio.daemon.pushing.urgency import changes
 from shapleyprio.slurm.channels import Claims, PriorityTarget
 from shapleyprio.slurm.port import PendingJob, Slurm
@@ -36,14 +36,17 @@ class SiteFactors:
         points: organization -> points that its jobs have there anyway; those of others have none.
         managed: what we did there.
         given: as `push.plan` has it.
-        ours: as `push.foreign` has it.
     """
 
     claims: Claims
     points: Mapping[str, int]
     managed: Mapping[str, ManagedValue]
     given: Collection[int]
-    ours: Collection[int]
+
+    @property
+    def ours(self) -> Ours:
+        """What may be ours without a record of it."""
+        return Ours(given=self.given, points=self.points)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

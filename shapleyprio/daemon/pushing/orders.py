@@ -78,9 +78,9 @@ def put_first(
     ledger = store.ledger(segment.ledger)
     with ledger.reading() as view:
         _refuse_second(view.orders.exceptions(), jobs)
-        for job in jobs:
-            _refuse_by_hand(view, job)
         organization = _organization_of(view, first)
+        for job in jobs:
+            _refuse_by_hand(view, job, organization)
     found = replace(row, job_id=job_id, label=label, organization=organization)
     lasting = ledger.transact(lambda transaction: transaction.orders.begin_exception(found))
     _refuse_second([lasting] if lasting else [], jobs)
@@ -143,9 +143,9 @@ def _refuse_second(rows: Collection[ExceptionRow], jobs: Collection[PendingJob])
             )
 
 
-def _refuse_by_hand(view: View, job: PendingJob) -> None:
+def _refuse_by_hand(view: View, job: PendingJob, organization: str) -> None:
     """Refuses a job that is somebody else's to place; a nice below 0 counts beside our points."""
-    hands = by_hand_in(view, job)
+    hands = by_hand_in(view, job, organization)
     for kind, called in (("priority", "priority"), ("site_factor", "site factor")):
         if kind in hands:
             raise OrderError(

@@ -15,7 +15,7 @@ from shapleyprio.daemon.pushing.following import Followers, Foreign, values_afte
 from shapleyprio.daemon.pushing.going_first import FirstJobs, PlannedFirst, SiteFactors
 from shapleyprio.daemon.pushing.lasting import Guaranteed, LastingExceptions
 from shapleyprio.daemon.pushing.managed import KnownValues
-from shapleyprio.daemon.pushing.push import Stamp, Wanted
+from shapleyprio.daemon.pushing.push import Ours, Stamp, Wanted
 from shapleyprio.daemon.pushing.rollback import plan_rollback
 from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
@@ -214,7 +214,7 @@ class Planner:
         strays = self._followers.await_values(
             channel, waiting.pending, values_after(followed, made, wanted), record.managed
         )
-        found = self._foreign_at(waiting, record, foreign, strays)
+        found = self._foreign_at(waiting, record, foreign, strays, at_site.ours)
         self._log_foreign(found)
         self._note_last_known(waiting, record)
         keys = {item.key for item in made}  # a job that is postponed is seen again next time
@@ -239,7 +239,6 @@ class Planner:
             points=points if self._channel is SITE_FACTOR else dict.fromkeys(points, 0),
             managed=record.of_jobs[SITE_FACTOR.name],
             given=record.at_site,
-            ours=record.at_site.union(points.values()),
         )
 
     def _back(self, waiting: PlanInput, record: _OnRecord, first: FirstJobs) -> list[NewPush]:
@@ -321,11 +320,12 @@ class Planner:
         record: _OnRecord,
         foreign: Sequence[PriorityTarget],
         strays: Sequence[PendingJob],
+        ours: Ours,
     ) -> Foreign:
         """Returns what others have set, at our targets and at jobs themselves."""
-        ours = record.at_site.union(waiting.wanted.points.values())
+        user_top = waiting.layout.settings.user_top
         by_hand = set_by_hand(
-            waiting.pending, record.of_jobs, ours, user_top=waiting.layout.settings.user_top
+            waiting.pending, record.of_jobs, ours, waiting.claims, user_top=user_top
         )
         return Foreign(
             () if self._channel.per_job else tuple(target.key for target in foreign),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims, PriorityTarget
 from shapleyprio.slurm.port import PendingJob, Slurm, StartedJob
@@ -78,14 +78,33 @@ def known_at(managed: Mapping[str, ManagedValue], *keys: str) -> list[ManagedVal
     return [managed[key] for key in dict.fromkeys(keys) if key in managed]
 
 
-def is_foreign(value: int, known: Iterable[ManagedValue]) -> bool:
-    """Returns whether somebody else has set a value at a job: new, or found there before.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ours:
+    """The values that we may have given jobs without a record of it.
 
-    Args:
-        value: that is not what every job has from the begin.
-        known: what we did to the job.
+    Attributes:
+        given: what the table of points may have given.
+        points: organization -> its present points, as the store may have been lost.
     """
-    return not any(explains(one, value) and value != one.original for one in known)
+
+    given: Collection[int] = ()
+    points: Mapping[str, int] = field(default_factory=dict)
+
+    def excludes(self, value: int, organization: str, known: Sequence[ManagedValue]) -> bool:
+        """Returns whether somebody else has set a value at a job: new, or found there before.
+
+        Args:
+            value: that is not what every job has from the begin.
+            organization: whose job it is.
+            known: what we did to the job. Of an older store that was restored this is not all, but
+                then the job has the points of its own organization.
+        """
+        points = [self.points.get(organization)] if known else self.points.values()
+        return (
+            value not in self.given
+            and value not in points
+            and not any(explains(one, value) and value != one.original for one in known)
+        )
 
 
 def news_of_foreign(
@@ -106,7 +125,7 @@ def foreign(
     channel: Channel,
     targets: Iterable[PriorityTarget],
     managed: Mapping[str, ManagedValue],
-    ours: Collection[int],
+    ours: Ours,
 ) -> list[PriorityTarget]:
     """Returns the targets that are left alone, as somebody else has set them.
 
@@ -114,8 +133,7 @@ def foreign(
         channel: where we write.
         targets: with their present values.
         managed: key of a target -> what we wrote there before.
-        ours: values that we may have given a job without a record of it: the present points, as
-            the store may have been lost, and what the table of points may have given.
+        ours: values that may be ours all the same.
     """
     if not channel.yields:
         return []
@@ -124,8 +142,11 @@ def foreign(
         return [
             target
             for target in found
-            if target.value not in ours
-            and is_foreign(target.value, known_at(managed, target.key, target.base_key))
+            if ours.excludes(
+                target.value,
+                target.organization,
+                known_at(managed, target.key, target.base_key),
+            )
         ]
     return [
         target
@@ -160,7 +181,7 @@ def put_back(
     if not ours:
         return []
     targets = channel.targets(slurm, ours, Claims.of_nobody(managed))
-    others = foreign(channel, targets, managed, given)
+    others = foreign(channel, targets, managed, Ours(given=given))
     nothing = Wanted(points={}, reasons={}, put_back="put back: its partition is in no pool")
     left = [target for target in targets if target not in others]
     return plan(channel, left, managed, nothing, stamp, given, least)

@@ -9,6 +9,7 @@ import pytest
 
 from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.lab.simulated import SimulatedSlurm
+from shapleyprio.store import ManagedValue
 from tests.daemon.consortium import FIRST, LAST, NAME, QUIET, Cluster, Service, config
 from tests.daemon.pushing.test_pausing import pause, resume
 
@@ -93,6 +94,29 @@ def test_a_site_factor_of_somebody_else_is_left_alone(waiting: Service) -> None:
     SimulatedSlurm.write(waiting.slurm, "site_factor", {"2": 0})
     assert waiting.run().plan.foreign.by_hand == {}
     assert waiting.slurm.job(2).priority == waiting.slurm.job(3).priority
+
+
+@pytest.mark.parametrize("waiting", CHANNELS, indirect=True)
+def test_so_is_one_that_equals_the_points_of_another_organization(waiting: Service) -> None:
+    last_one = min(waiting.slurm.jobs(), key=lambda job: job.site_factor or 0)
+    assert last_one.site_factor != FIRST
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {last_one.target: FIRST})
+    for _ in range(2):
+        assert waiting.run().plan.foreign.by_hand == {"site_factor": (last_one.label,)}
+        assert waiting.slurm.job(last_one.job_id).site_factor == FIRST
+    assert explained(waiting, last_one.job_id) == {"site_factor": FIRST}
+
+
+def test_what_an_older_store_does_not_know_yet_is_not_taken_for_somebody_elses(
+    waiting: Service, store: Store
+) -> None:
+    standing = {job.job_id: job.site_factor for job in waiting.slurm.jobs()}
+    with store.cluster(NAME).transaction() as rows:
+        older = {str(job): ManagedValue(0, (1,)) for job in standing}
+        rows.pushes.save_managed_values("site_factor", older)
+    waiting.restart()
+    assert waiting.run().plan.foreign.by_hand == {}
+    assert all(explained(waiting, job) == {} for job in standing)
 
 
 def test_so_is_one_at_a_job_that_was_never_seen_before(waiting: Service) -> None:
