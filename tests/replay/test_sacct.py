@@ -316,10 +316,11 @@ def test_processors_may_be_given_among_other_resources() -> None:
         {"AllocTRES": "billing=8,cpu=6,mem=22400M,node=1"},
         {"AllocTRES": ""},
         {"AllocTRES": "mem=1G"},
+        {"AllocTRES": "cpu=many"},
         without="AllocCPUS",
     )
     assert log.processors.tolist() == [6]
-    assert log.left_out == {"unknown_processors": 2}
+    assert log.left_out == {"unknown_processors": 2, "malformed": 1}
 
 
 def test_what_was_asked_for_will_do_where_nothing_else_is_known() -> None:
@@ -348,6 +349,8 @@ def test_a_job_that_ran_on_nobody_knows_what_is_left_out(cpus: str) -> None:
         ("0", PARTITIONS_LIMIT),
         ("UNLIMITED", PARTITIONS_LIMIT),
         ("Partition_Limit", PARTITIONS_LIMIT),
+        (str(2**32 - 1), PARTITIONS_LIMIT),
+        (str(2**32 - 2), PARTITIONS_LIMIT),
         ("", PARTITIONS_LIMIT),
     ],
 )
@@ -513,7 +516,7 @@ def test_elapsed_and_end_agree_where_nothing_was_suspended() -> None:
 TABLE_OF_SLURMDBD = (
     "id_job,id_user,account,partition,timelimit,cpus_req,nodelist,state,tres_alloc,"
     "time_submit,time_eligible,time_start,time_end\n"
-    f'42,1001,physics,batch,120,3,"n[1,3]",3,"1=4,2=100,4=1",{SUBMIT},{SUBMIT},'
+    f'42,1001,physics,batch,120,3,"n[1,3]",3,"1=4,2=100,3={2**64 - 2},4=1",{SUBMIT},{SUBMIT},'
     f"{SUBMIT + 300},{SUBMIT + 900}\n"
     f'43,1001,physics,batch,120,3,"",0,"",{SUBMIT},0,0,0\n'
 )

@@ -25,12 +25,11 @@ from shapleyprio.slurm.text.values import (
     amount,
     duration,
     hosts,
-    tres,
     whole,
 )
 
-_CPU_IN_TABLES = "1"
-"""By which slurmdbd's tables know a CPU among other resources."""
+_CPU = frozenset({"cpu", "1"})
+"""By which sacct and slurmdbd's tables know a CPU among other resources."""
 
 MOST_DIGITS = 18
 
@@ -39,7 +38,8 @@ MOST_REMEMBERED, LONGEST_REMEMBERED = 1 << 17, 500
 
 _NOTHING = NO_TIME | {""}
 
-_NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID"}
+_NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID", "4294967294", "4294967295"}
+"""The last two are slurmdbd's for "no value" and "infinite"."""
 
 _LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,9}")
 
@@ -131,9 +131,10 @@ def _cpus(name: str, text: str) -> int:
 
 
 def _cpus_of_tres(text: str) -> int:
-    found = tres("alloctres", text)
-    cpus = found.get("cpu", found.get(_CPU_IN_TABLES))
-    return UNKNOWN if cpus is None else _believable("alloctres", text, cpus)
+    # others may be no amounts: slurmdbd has its "no value" for energy that nobody measured
+    items = (item.partition("=") for item in text.split(","))
+    cpus = next((cpus for name, _, cpus in items if name in _CPU), None)
+    return UNKNOWN if cpus is None else _cpus("alloctres", cpus)
 
 
 def _believable(name: str, text: str, processors: int) -> int:
