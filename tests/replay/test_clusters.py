@@ -264,8 +264,10 @@ def test_a_store_has_the_runs_of_all_clusters_of_a_pool(tmp_path: Path) -> None:
         for cluster, owner in (("c1", "physics"), ("c2", "biology"), ("c3", "biology")):
             with store.cluster(cluster).transaction() as place:
                 place.ledger.save_watermark(watermark())
-                place.runs.put([placed_run(7, end=BEGIN + 100, owners=(owner,))])
+                runs = {7: BEGIN + 100, 8: None, 9: BEGIN}
+                place.runs.put([placed_run(n, end=end, owners=(owner,)) for n, end in runs.items()])
     log = read_log(url, clusters=["c2", "c1"])
+    assert log.left_out == {"unknown_processing_time": 2, "zero_processing_time": 2}
     members = [Organization(name=name) for name in ("physics", "biology")]
     consortium = pooled_consortium([consortium_of(one, members) for one in log.clusters])
     plain = workload_of(log, consortium)

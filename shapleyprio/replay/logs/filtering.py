@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -59,7 +60,7 @@ def usable(log: Log) -> Log:
         UNKNOWN_PROCESSORS: int((ran & (log.processors <= 0)).sum()),
     }
     kept = taken(log, np.flatnonzero(ran & (log.processors > 0)))
-    return replace(kept, left_out=counted({**log.left_out, **counts}))
+    return replace(kept, left_out=dict(Counter(log.left_out) + Counter(counts)))
 
 
 def released_in(log: Log, since: int | None, until: int | None) -> Log:
