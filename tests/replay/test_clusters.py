@@ -233,10 +233,12 @@ def test_equal_numbers_are_different_jobs_unless_a_federation_gave_them(tmp_path
 def test_a_column_that_older_exports_lack_is_unknown_there(tmp_path: Path) -> None:
     newer = written(tmp_path / "newer", [line(rows(0)[0], 7, cluster="c1")])
     older = tmp_path / "older"
-    lines = [HEADER, line(rows(0)[1], 8)]
+    lines = [HEADER, line(rows(0)[0], 7), line(rows(0)[1], 8)]
     older.write_text("".join(f"{text.rpartition('|')[0]}\n" for text in lines))
     for files in ([newer, str(older)], [str(older), newer]):
-        assert sorted(read_log(files).job.tolist()) == [7, 8]
+        log = read_log(files)
+        assert sorted(log.job.tolist()) == [7, 8]
+        assert (log.cluster, log.left_out) == ("c1", {"repeated": 1})
 
 
 def test_files_of_organizations_belong_to_clusters(tmp_path: Path) -> None:

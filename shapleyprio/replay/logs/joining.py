@@ -101,10 +101,15 @@ def _of_each_one(keys: Numbers, processing_time: Numbers) -> NDArray[np.int64]:
     """Returns the place of one of equal rows each, ascending: the last one that has ended.
 
     A federated job has a row at each cluster, under one number and submission; it ran at one of
-    them, and its rows at the others (``REVOKED``) ended without having begun.
+    them, and its rows at the others (``REVOKED``) ended without having begun. Where only one
+    cluster is named, the rows without a name are its own; one with the name is taken.
     """
     standing = np.select([processing_time > 0, processing_time == UNKNOWN], [2, 1])
-    order = np.lexsort((standing, *keys.T))
+    numbering = keys[:, -1]
+    named = numbering[numbering != 0]
+    if len(named) and named.min() == named.max():
+        keys = keys[:, :-1]
+    order = np.lexsort((numbering, standing, *keys.T))
     differs = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     last: NDArray[np.int64] = order[np.append(differs, True)] if len(order) else order
     return np.sort(last)
