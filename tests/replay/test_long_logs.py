@@ -94,6 +94,22 @@ def test_overlapping_exports_count_each_record_once(tmp_path: Path) -> None:
         read_log([str(tmp_path / "2026-*.sacct")])
 
 
+@pytest.mark.parametrize("lacks", ["JobIDRaw", "Submit"])
+def test_files_that_know_a_record_by_other_columns_are_refused(tmp_path: Path, lacks: str) -> None:
+    """Each number of a task of an array, and each time of a job that was held, is another."""
+    other = {"JobIDRaw": "JobID", "Submit": "Eligible"}[lacks]
+    known_by = {"JobIDRaw": "jobid and submit", "Submit": "jobidraw and eligible"}[lacks]
+    usual = written(tmp_path / "a", LINES)
+    plain = written(tmp_path / "b", LINES, HEADER.replace(f"{lacks}|", f"{other}|", 1))
+    both = written(tmp_path / "c", [f"1|{line}" for line in LINES], f"{other}|{HEADER}")
+    message = rf"b: its records are known by {known_by}, those of .*a by jobidraw and submit, so .*"
+    with pytest.raises(LogError, match=rf"{message}as in sacct .*JobIDRaw"):
+        read_log([usual, plain])
+    with pytest.raises(LogError, match=r"a: its records are known by jobidraw and submit"):
+        read_log([plain, usual])
+    assert len(read_log([usual, both]).job) == len(LINES)
+
+
 def test_tasks_of_an_array_are_no_repetitions(tmp_path: Path) -> None:
     header, rest = HEADER.replace("JobIDRaw", "JobID"), LINES[0].partition("|")[2]
     lines = [f"{task}|{rest}" for task in ("5_1", "5_10", "5+1", "5_[2-9]", "5")]

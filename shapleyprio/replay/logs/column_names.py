@@ -24,6 +24,9 @@ REQUIRED = {
 }
 """What a replay needs -> the fields that have it, the best first."""
 
+IDENTIFYING = ("the job's number", "when it was submitted")
+"""By which it is known that a record is in several files."""
+
 LABELS = {
     "account": ("account",),
     "user": ("user", "uid"),
@@ -128,6 +131,11 @@ def check_names(source: str, names: Sequence[str]) -> None:
     ]
     if missing:
         raise LogError(f"{source}: no column has {', nor '.join(missing)}; ask for it: {ASK}")
+
+
+def identified_by(names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the columns, of those that a log has, that tell its records apart."""
+    return tuple(next(one for one in REQUIRED[what] if one in names) for what in IDENTIFYING)
 
 
 def columns_to_read(names: Sequence[str]) -> list[str]:

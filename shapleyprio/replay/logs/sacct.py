@@ -19,6 +19,7 @@ import numpy as np
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.cells import JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
+    ASK,
     HOLDS_SEPARATORS,
     LABELS,
     LIMITS,
@@ -28,6 +29,7 @@ from shapleyprio.replay.logs.column_names import (
     check_names,
     columns_to_read,
     header_of,
+    identified_by,
 )
 from shapleyprio.replay.logs.columns import split, surely_hosts
 from shapleyprio.replay.logs.filtering import MALFORMED, MALFORMED_KEPT, STEPS, check_lines, taken
@@ -73,6 +75,7 @@ class PieceRecords(NamedTuple):
     """What a piece holds.
 
     Attributes:
+        names: of its columns.
         lines: how many it has; 0 where malformed ones are numbered from the file's first one on.
         records: of its well-formed lines.
         keys: of the records, as `Joiner.add` takes them.
@@ -81,6 +84,7 @@ class PieceRecords(NamedTuple):
         heads_again: the line of it that is the file's heading once more; 0 if none is.
     """
 
+    names: Sequence[str]
     lines: int
     records: Log
     keys: Numbers
@@ -121,6 +125,7 @@ class SacctReader:
         self._until = until
         self._several = several
         self._joiner = Joiner(several=several)
+        self._identified: dict[tuple[str, ...], str] = {}
         self._malformed: list[MalformedLine] = []
 
     def read(self, file: str, texts: Iterable[bytes]) -> None:
@@ -151,6 +156,7 @@ class SacctReader:
         passed, well_formed = 0, 0
         malformed: list[MalformedLine] = []
         for piece in pieces:
+            self._refuse_other_columns(file, piece.names)
             if piece.heads_again:
                 raise LogError(
                     f"{file}:{passed + piece.heads_again}: is a second heading line; give the "
@@ -167,6 +173,17 @@ class SacctReader:
             [replace(line, file=file) for line in malformed] if self._several else malformed
         )
 
+    def _refuse_other_columns(self, file: str, names: Sequence[str]) -> None:
+        ours = identified_by(names)
+        self._identified.setdefault(ours, file)
+        for others, other in self._identified.items():
+            if others != ours:
+                raise LogError(
+                    f"{file}: its records are known by {' and '.join(ours)}, those of {other} by "
+                    f"{' and '.join(others)}, so what both have would count twice; ask for the "
+                    f"same columns, as in {ASK}"
+                )
+
     def _of_text(self, file: str, piece: Headed) -> PieceRecords:
         """Reads a piece; several threads do so side by side."""
         used = columns_to_read(piece.names)
@@ -176,7 +193,9 @@ class SacctReader:
         found = _records(file, rows, piece.names, self._zone, has_header=bool(piece.heading))
         malformed = _explained(piece.text, rows.starts, found.lines)
         again = _line_that_heads_again(piece)
-        return PieceRecords(line_ends(piece.text), found.records, found.keys, 0, malformed, again)
+        return PieceRecords(
+            piece.names, line_ends(piece.text), found.records, found.keys, 0, malformed, again
+        )
 
     def _of_cells(self, file: str, piece: JobCells) -> PieceRecords:
         """Reads a piece; several threads do so side by side."""
@@ -188,7 +207,8 @@ class SacctReader:
             for row in np.flatnonzero(found.lines.malformed())[:MALFORMED_KEPT].tolist()
         ]
         every = sorted((*piece.malformed, *malformed))
-        return PieceRecords(0, found.records, found.keys, len(piece.malformed), every)
+        unread = len(piece.malformed)
+        return PieceRecords(piece.names, 0, found.records, found.keys, unread, every)
 
     def _wanted(self, rows: Rows) -> Rows:
         """Returns the lines of a piece that are wanted."""
