@@ -197,6 +197,9 @@ def test_json_is_read_as_the_text_of_the_same_jobs(
     monkeypatch.setattr(line_ends, "PIECE", 700)
     monkeypatch.setattr(files, "BLOCK", 64)
     assert_same(read_log(str(path)), read_log(text))
+    path.write_text(2 * f"{json.dumps(printed)}\n")
+    with pytest.raises(LogError, match=r'log.json:2: is a second list "jobs"; give the files one'):
+        read_log(str(path))
     path.write_text(json.dumps(printed)[:-300])
     with pytest.raises(LogError, match="cut short"):
         read_log(str(path))

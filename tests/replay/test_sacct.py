@@ -550,6 +550,11 @@ def test_a_data_set_in_csv_is_read_whatever_its_separator(tmp_path: Path, separa
     assert [line.number for line in log.malformed] == [3]
 
 
+def test_csv_files_that_were_put_together_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match=r"jobs\.csv:4: is a second heading line; give the files"):
+        read_log(csv_file(tmp_path / "jobs.csv", 2 * TABLE_OF_SLURMDBD))
+
+
 def test_a_field_in_quotes_may_be_on_several_lines(tmp_path: Path) -> None:
     begin, line = TABLE_OF_SLURMDBD.split("\n")[:2]
     text = f'{begin},job_name\n{line},"a\nb"\n{line.replace("42", "x")},c\n'

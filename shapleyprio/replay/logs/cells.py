@@ -19,6 +19,9 @@ from shapleyprio.replay.workloads.log import MalformedLine
 AT_ONCE = 10_000
 """Jobs that are read together."""
 
+ONE_BY_ONE = "give the files one by one, so that a record that several have counts once"
+"""What to do with files that were put together."""
+
 
 class JobCells(NamedTuple):
     """Some jobs of a file.
@@ -59,15 +62,18 @@ def cells_of_csv(source: str, header: Header, pieces: Iterable[bytes]) -> Iterat
         pieces: its text, in whole lines.
 
     Raises:
-        LogError: quotes do not end.
+        LogError: quotes do not end, or its first line comes again.
     """
     texts = (piece.decode(errors="replace") for piece in pieces)
     lines = (line for text in texts for line in StringIO(text, newline="\n"))
     reader = csv.reader(lines, delimiter=header.separator)
     found = ((reader.line_num, job) for job in reader if job)
     try:
-        next(found)
+        _, heading = next(found)
         while jobs := list(islice(found, AT_ONCE)):
+            again = next((number for number, job in jobs if job == heading), None)
+            if again is not None:
+                raise LogError(f"{source}:{again}: is a second heading line; {ONE_BY_ONE}")
             yield JobCells(header.names, [job for _, job in jobs], [number for number, _ in jobs])
         yield JobCells(header.names, (), ())  # there need be no job
     except csv.Error as error:

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs.cells import JobCells, rows_of
+from shapleyprio.replay.logs.cells import ONE_BY_ONE, JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
     ASK,
     HOLDS_SEPARATORS,
@@ -158,10 +158,8 @@ class SacctReader:
         for piece in pieces:
             self._refuse_other_columns(file, piece.names)
             if piece.heads_again:
-                raise LogError(
-                    f"{file}:{passed + piece.heads_again}: is a second heading line; give the "
-                    "files one by one, so that a record that several have counts once"
-                )
+                line = passed + piece.heads_again
+                raise LogError(f"{file}:{line}: is a second heading line; {ONE_BY_ONE}")
             well_formed += len(piece.records.job) + piece.records.left_out[STEPS]
             malformed += [replace(line, number=passed + line.number) for line in piece.malformed]
             del malformed[MALFORMED_KEPT:]

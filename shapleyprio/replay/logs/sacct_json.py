@@ -16,7 +16,7 @@ from typing import Any
 
 from shapleyprio.common.databases import without_password
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs.cells import AT_ONCE, JobCells
+from shapleyprio.replay.logs.cells import AT_ONCE, ONE_BY_ONE, JobCells
 from shapleyprio.replay.workloads.log import MalformedLine
 
 FIELDS = (
@@ -47,7 +47,7 @@ def cells_of_json(source: str, blocks: Iterable[bytes]) -> Iterator[JobCells]:
         blocks: its text.
 
     Raises:
-        LogError: it is not what sacct prints, or is cut short.
+        LogError: it is not what sacct prints once, or is cut short.
     """
     found = _jobs(without_password(source), blocks)
     while jobs := list(islice(found, AT_ONCE)):
@@ -63,7 +63,7 @@ def cells_of_json(source: str, blocks: Iterable[bytes]) -> Iterator[JobCells]:
 
 
 def _jobs(source: str, blocks: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
-    """Yields what is in the lists ``jobs``, each with its line, as soon as it is there whole."""
+    """Yields what is in the list ``jobs``, each with its line, as soon as it is there whole."""
     decoder = getincrementaldecoder("utf-8")("replace")
     text, at, line, enough = "", 0, 1, 0
     in_list = found = False
@@ -75,9 +75,11 @@ def _jobs(source: str, blocks: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
             if not in_list:
                 jobs = _JOBS.search(text, at)
                 in_list = jobs is not None
-                found |= in_list
                 at = jobs.end() if jobs else max(at, len(text) - _LONGEST_BEFORE)
                 line += text.count("\n", begin, at)
+                if in_list and found:
+                    raise LogError(f'{source}:{line}: is a second list "jobs"; {ONE_BY_ONE}')
+                found |= in_list
                 if not in_list:
                     break
                 continue
@@ -85,7 +87,7 @@ def _jobs(source: str, blocks: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
             at = between.end() if between else at
             line += text.count("\n", begin, at)
             if text.startswith("]", at):
-                in_list = False  # another file may follow
+                in_list = False
                 continue
             decoded = _decoded(source, text, at, line)
             if decoded is None:
