@@ -65,6 +65,13 @@ def test_accounts_are_read_from_a_tree_of_one_cluster(file: Path) -> None:
     assert read_accounts(file, "d") == {"other": None}
 
 
+def test_trees_of_several_clusters_are_not_mixed(file: Path) -> None:
+    file.write_text(f"{TREE}d|  physics||1\n")
+    assert read_accounts(file, "d") == {"other": None, "physics": "other"}
+    with pytest.raises(LogError, match=r":11: account physics is below other, and .* below root; "):
+        read_accounts(file)
+
+
 def test_accounts_are_read_from_a_table_with_their_parents(file: Path) -> None:
     file.write_text(TABLE)
     assert read_accounts(file, "c") == {"physics": None, "lab": "physics"}

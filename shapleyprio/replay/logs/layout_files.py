@@ -117,7 +117,8 @@ def read_accounts(file: Path, cluster: str = "") -> dict[str, str | None]:
         account -> its parent account, None for those below the root.
 
     Raises:
-        LogError: it is something else, or names were cut off.
+        LogError: it is something else, names were cut off, or it is not known which of its
+            clusters is meant.
     """
     parents: dict[str, str | None] = {}
     above: list[str] = []
@@ -140,7 +141,13 @@ def read_accounts(file: Path, cluster: str = "") -> dict[str, str | None]:
                 f"{file}:{number}: does not say what account {account} is below; give what "
                 f"`{ASK_ACCOUNTS}` prints"
             )
-        parents[account] = None if parent == ROOT else parent
+        above_it = None if parent == ROOT else parent
+        if parents.setdefault(account, above_it) != above_it:
+            raise LogError(
+                f"{file}:{number}: account {account} is below {parent}, and in another cluster "
+                f"below {parents[account] or ROOT}; ask sacct for the column Cluster too, or give "
+                "the accounts of one cluster"
+            )
     if not parents:
         of_cluster = f" of cluster {cluster}" if cluster else ""
         raise LogError(f"{file}: names no account{of_cluster}; give what `{ASK_ACCOUNTS}` prints")
