@@ -260,6 +260,19 @@ def test_files_of_organizations_belong_to_clusters(tmp_path: Path) -> None:
         consortium_of_files({"": own}, log)
 
 
+def test_a_cluster_may_have_jobs_of_guests_only(tmp_path: Path) -> None:
+    log = pool_log(tmp_path, rows(0))
+    file = tmp_path / "all.toml"
+    table = '[[organization]]\nname = "biology"\naccounts = ["{}"]\nnodes = ["n1"]\n'
+    file.write_text(table.format("bio"))
+    both = consortium_of_files({"": file}, log)
+    jobs = [int((one.organization == 0).sum()) for one in both.clusters]
+    assert jobs[0] == 0 < jobs[1]
+    file.write_text(table.format("nobody"))
+    with pytest.raises(WorkloadError, match="c1: none of its jobs belongs to an organization"):
+        consortium_of_files({"": file}, log)
+
+
 def test_a_store_has_the_runs_of_all_clusters_of_a_pool(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'store.db'}"
     with Store.open(url, create=True) as store:

@@ -136,9 +136,19 @@ def consortium_of_files(files: Mapping[str, Path], log: Log) -> Consortium:
 
 
 def consortium_of_claims(claims: Sequence[Claimed]) -> Consortium:
-    """Applies what is configured for each cluster of a log, as `consortium_of` says."""
-    found = [consortium_of(*one) for one in claims]
-    return found[0] if len(found) == 1 else pooled_consortium(found)
+    """Applies what is configured for each cluster of a log, as `consortium_of` says.
+
+    Raises:
+        WorkloadError, LogError: as `consortium_of`, but a pool may have clusters with jobs of
+            guests alone.
+    """
+    if len(claims) == 1:
+        return consortium_of(*claims[0])
+    found = [consortium_of(*one, may_be_idle=True) for one in claims]
+    if all((one.organization == UNKNOWN).all() for one in found):
+        for one in claims:
+            consortium_of(*one)  # says what is wrong
+    return pooled_consortium(found)
 
 
 def consortium_named(
