@@ -14,7 +14,7 @@ from shapleyprio.lab.experiment.parameters import CellParameters, WindowsParamet
 from shapleyprio.lab.experiment.window_schedules import check_policies
 from shapleyprio.lab.experiment.windows import WindowCell
 from shapleyprio.replay.engine.limits import MOST_REF_ORGANIZATIONS
-from shapleyprio.replay.policies import COMPARED
+from shapleyprio.replay.policies import COMPARED, files_of
 
 GROUPS = ("log", "shares", "organizations", "policy")
 
@@ -68,7 +68,10 @@ def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Ex
         value="unfairness",
         paired=("log", "shares", "organizations", "window", "deal"),
         share=Share("out of turn", part="out_of_turn", whole="contested"),
-        inputs=[Path(log) for log in logs if "://" not in log],
+        inputs=[
+            *(Path(log) for log in logs if "://" not in log),
+            *files_of(parameters.policies),
+        ],
         parameters=_flat(parameters),
     )
 

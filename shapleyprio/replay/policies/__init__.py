@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shapleyprio.replay.coalitions.options import PREDICTORS, Estimation
 from shapleyprio.replay.policies.names import (
+    files_of,
     guarantee_in,
     guaranteed,
     heeds,
@@ -42,6 +43,7 @@ __all__ = [
     "Estimation",
     "Policy",
     "RunOptions",
+    "files_of",
     "guarantee_in",
     "guaranteed",
     "heeds",

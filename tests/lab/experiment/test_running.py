@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -15,9 +16,18 @@ import pytest
 
 from shapleyprio.common.errors import OutputError, Remedy, ReplayError
 from shapleyprio.lab.experiment.cells import ExperimentError, Row
+from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.keeping import ResultCache
+from shapleyprio.lab.experiment.parameters import WindowsParameters
 from shapleyprio.lab.experiment.running import on_cores, run
-from tests.lab.experiment.examples import Dying, Failing, experiment_of, runs_in, squares
+from tests.lab.experiment.examples import (
+    Dying,
+    Failing,
+    experiment_of,
+    runs_in,
+    squares,
+    write_log,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -197,6 +207,21 @@ def test_a_log_that_has_changed_is_refused(tmp_path: Path) -> None:
     log.write_text("after")
     with pytest.raises(ExperimentError, match=r"another log\.swf"):
         ResultCache.of(tmp_path / "kept", experiment_of([], inputs=[log]))
+
+
+@pytest.mark.parametrize("policy", ["kept_by:function@1h", "ref:kept_by:function"])
+def test_a_policy_of_a_users_own_that_has_changed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    log, module = write_log(tmp_path / "busy.swf"), tmp_path / "kept_by.py"
+    monkeypatch.delitem(sys.modules, "kept_by", raising=False)
+    monkeypatch.chdir(tmp_path)
+    parameters = WindowsParameters(policies=(policy, "fcfs", "fairshare:7d"))
+    for text, refused in (("def function(state): ...", False), ("function = print", True)):
+        module.write_text(text)
+        made = windows_experiment([str(log)], parameters)
+        with pytest.raises(ExperimentError, match="kept_by") if refused else nullcontext():
+            ResultCache.of(tmp_path / "kept", made)
 
 
 def test_somebody_elses_directory_is_refused(tmp_path: Path) -> None:

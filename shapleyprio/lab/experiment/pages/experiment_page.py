@@ -166,7 +166,7 @@ def _about(summed: Summed, inputs: Sequence[str]) -> Iterator[str]:
     counts = [line.count for _, _, line in summed.lines]
     yield f"Experiment: {summed.made.description}"
     if inputs:
-        yield f"Logs: {listed(inputs)}"
+        yield f"Files: {listed(inputs)}"
     if counts:
         fewest, most = min(counts), max(counts)
         windows = str(most) if fewest == most else f"{fewest} to {most}"
