@@ -90,7 +90,7 @@ def last_days(log: Log, seconds: int, *, since: int | None, warm_up: int) -> Day
         raise SiteError(f"{log.source}: has no jobs with dates; give what sacct prints")
     first, last = int(log.release.min()), int(log.release.max()) + 1
     since = max(last - seconds, first) if since is None else since - log.epoch
-    if not first <= since < last:
+    if not first - seconds < since < last:
         raise SiteError(f"{log.source}: no job was released on these days")
     return Days(begin=since - warm_up, since=since, until=since + seconds)
 

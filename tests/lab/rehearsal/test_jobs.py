@@ -284,8 +284,12 @@ def test_by_default_the_last_day_of_the_log_is_rehearsed(folder: Path) -> None:
     last = int(log.release.max()) + 1
     days = last_days(log, 3600, since=None, warm_up=60)
     assert (days.begin, days.since, days.until) == (last - 3660, last - 3600, last)
-    with pytest.raises(SiteError, match="no job was released on these days"):
-        last_days(log, 3600, since=TEN + 86_400, warm_up=60)
+    first = int(log.release.min())
+    days = last_days(log, 3600, since=first - 3599, warm_up=60)
+    assert (days.since, days.until) == (first - 3599, first + 1)
+    for since in (first - 3600, TEN + 86_400):
+        with pytest.raises(SiteError, match="no job was released on these days"):
+            last_days(log, 3600, since=since, warm_up=60)
 
 
 def test_days_without_a_job_are_refused(folder: Path) -> None:
