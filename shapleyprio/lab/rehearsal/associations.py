@@ -17,6 +17,7 @@ PARENT_SHARE = "2147483647"
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User) - '([^']*)'((?::.*)?)")
 _OPTION = re.compile(r":([A-Z][A-Za-z]*)=('[^']*'|(?:[^':]|:(?![A-Z][A-Za-z]*=))*)")
+_IN_PARTITION = re.compile(r":Partition='?[^':]")
 _TAKEN = frozenset(
     {
         *("Fairshare", "FairShare", "Priority", "GrpTRES", "GrpTRESRunMins", "GrpJobs"),
@@ -77,6 +78,9 @@ class _Reader:
         if found is None:
             raise SiteError(f"{where}: {text[:80]!r} is no line of `sacctmgr dump CLUSTER`")
         kind, name = found[1], found[2]
+        if kind == "User" and _IN_PARTITION.search(found[3]):
+            self.left["Partition of users"] = "shares and limits in one partition do not count"
+            return
         options = _options(where, found[3], self.left)
         if kind == "Parent":
             if name not in {ROOT, *self.parents}:

@@ -11,7 +11,7 @@ from shapleyprio.lab.rehearsal.associations import read_associations
 from shapleyprio.lab.rehearsal.errors import SiteError
 from shapleyprio.lab.rehearsal.qos import read_qos
 from shapleyprio.lab.rehearsal.site import read_site
-from tests.lab.rehearsal.site_files import write_site
+from tests.lab.rehearsal.site_files import DUMP, write_site
 
 
 @pytest.fixture
@@ -28,6 +28,16 @@ def test_the_tree_of_accounts_has_its_shares_and_limits(folder: Path) -> None:
     assert dict(found.accounts["physics"]) == {"Fairshare": "parent"}
     assert dict(found.users["physics", "ann"]) == {"Fairshare": "3", "MaxJobs": "4"}
     assert set(found.left_out) == {"GrpTRESMins of accounts"}
+
+
+def test_what_users_have_in_one_partition_is_left_out(folder: Path) -> None:
+    ann = "User - 'ann':Partition='long':DefaultAccount='physics':Fairshare=33:MaxJobs=1\n"
+    for before, behind in ((ann, ""), ("", ann)):
+        text = DUMP.replace("User - 'ann'", f"{before}User - 'ann'")
+        (folder / "dump").write_text(text + behind)
+        found = read_associations(folder / "dump")
+        assert dict(found.users["physics", "ann"]) == {"Fairshare": "3", "MaxJobs": "4"}
+        assert "Partition of users" in found.left_out
 
 
 def test_qos_have_their_limits_and_what_refuses_jobs_is_left_out(folder: Path) -> None:
