@@ -125,7 +125,7 @@ class _Reader:
         self._files = {file: None}
         self._settings: dict[str, str] = {}
         self._nodes: dict[str, SiteNode] = {}
-        self._sets: dict[str, tuple[str, ...]] = {}
+        self._sets: dict[str, tuple[frozenset[str], str]] = {}
         self._partitions: list[tuple[ConfLine, dict[str, str]]] = []
         self._defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
         self._left: dict[str, str] = {}
@@ -138,7 +138,9 @@ class _Reader:
         elif line.key == "partitionname":
             self._add_partition(line)
         elif line.key == "nodeset":
-            self._sets[line.value] = self._hosts(line, "Nodes", line.keys.get("nodes", ""))
+            feature, text = (line.keys.get(key, "") for key in ("feature", "nodes"))
+            nodes = self._hosts(line, "Nodes", text) if text or not feature else ()
+            self._sets[line.value] = frozenset(nodes), feature
         else:
             for key, value in line.words:
                 self._add_setting(line, key, value)
@@ -264,7 +266,10 @@ class _Reader:
             if part.upper() == "ALL":
                 yield from self._nodes
             elif part in self._sets:
-                yield from (node for node in self._sets[part] if node in self._nodes)
+                named, feature = self._sets[part]
+                for name, node in self._nodes.items():
+                    if name in named or feature in node.features:
+                        yield name
             elif part not in {"(null)", '""'}:
                 found = self._hosts(line, "Nodes", part)
                 missing = [node for node in found if node not in self._nodes]

@@ -110,6 +110,17 @@ def test_sets_of_nodes_and_absent_nodes_are_known(tmp_path: Path) -> None:
     assert conf.left_out == {"NodeName=f[1-9]": "nodes with State=FUTURE are not there"}
 
 
+def test_a_set_may_be_the_nodes_with_a_feature(tmp_path: Path) -> None:
+    conf = conf_of(
+        tmp_path,
+        "NodeSet=fast Feature=ib\nNodeSet=both Feature=ib Nodes=n4\n"
+        "NodeName=n1 Feature=ib,big\nNodeName=n2 Feature=big\nNodeName=n[3-4]\n"
+        "PartitionName=p Nodes=fast\nPartitionName=q Nodes=both\n",
+    )
+    assert conf.partitions["p"].nodes == ("n1",)
+    assert conf.partitions["q"].nodes == ("n1", "n4")
+
+
 WRONG = {
     "no assignment": ("NodeName=n1 CPUs=4\nhello\n", ":2: 'hello' is no KEY=VALUE"),
     "no nodes": ("ClusterName=x\n", "has no line NodeName="),
@@ -123,6 +134,7 @@ WRONG = {
     "no host list": ("NodeName=n[1-\n", ":1: NodeName: 'n[1-' is not a list of hosts"),
     "too many hosts": ("NodeName=n[1-999999999] CPUs=1\n", ":1: NodeName: "),
     "a node that is not there": ("NodeName=n1 CPUs=4\nPartitionName=p Nodes=n2\n", ":2: Nodes: "),
+    "a set of nothing": (f"{SMALL}NodeSet=some\n", ":3: Nodes: '' is not a list of hosts"),
     "a second setting": (f'PriorityMaxAge="7-0 PluginDir"\n{SMALL}', ":1: PriorityMaxAge: "),
     "a second line": (f'{SMALL}NodeName=n2 CPUs=4 Feature="a;b"\n', ":3: Feature: "),
     "a strange name": ("NodeName=n1 CPUs=4\nPartitionName=$(id) Nodes=n1\n", ":2: PartitionName: "),
