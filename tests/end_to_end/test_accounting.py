@@ -85,7 +85,7 @@ def test_every_kind_of_job_is_worth_what_accounting_says_in_the_end(
         consortium.await_start(resized)
         cluster.run("scontrol", "update", f"JobId={resized}", "NumNodes=1")
         runs_on = cluster.submit("alpha", 3600, partition="gamma")
-        requeued = cluster.submit("beta", 90, partition="gamma")
+        requeued = cluster.submit("beta", 180, partition="gamma")
         suspended = cluster.submit("gamma", 120, partition="alpha")
         cancelled = cluster.submit("gamma", 3600, partition="alpha")
         cluster.submit("alpha", 60, processors=2, partition="beta")

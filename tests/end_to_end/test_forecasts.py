@@ -83,7 +83,7 @@ def test_a_job_is_told_that_it_passes_its_organizations_wide_one(consortium: Con
     consortium.configure()
     with consortium.daemon() as daemon:
         long = cluster.submit("alpha", HOUR, time=120)  # minutes
-        first = cluster.submit("alpha", JOB_SECONDS, processors=ALL_CPUS - 1, time=1)
+        first = cluster.submit("alpha", 55, processors=ALL_CPUS - 1, time=1)
         consortium.await_start(first)
         wide = cluster.submit("alpha", 1, processors=ALL_CPUS, time=1)
         small = cluster.submit("alpha", 1, time=1)
@@ -93,6 +93,7 @@ def test_a_job_is_told_that_it_passes_its_organizations_wide_one(consortium: Con
             return told is not None and other is not None and told.late < other.early
 
         consortium.until(passes, what="a forecast")
+        consortium.cancel(first)
         consortium.await_start(small)
         consortium.cancel(long, wide)
         assert daemon.end() == 0
