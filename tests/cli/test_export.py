@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
-from shapleyprio.store import PauseRow
+from shapleyprio.store import CapacityRow, PauseRow
 from tests.cli.conftest import CommandLine, shell_in, speaking_to
 from tests.daemon.consortium import BIOLOGY, NAME, NOW, PHYSICS
 from tests.store.examples import BEGIN, exception, work_after_end
@@ -153,6 +153,7 @@ def test_an_audit_of_an_export_names_pauses_and_jobs_that_went_first(lived: Comm
         words = line.replace(" (a secret project)", "").replace("ann", name("user", "ann"))
         for one in ("physics", "biology"):
             words = words.replace(one, name("organization", one))
+        words = words.replace("2 of ", "1 of nobody, 2 of ").replace(", 1 of nobody, and", ", and")
         assert named == re.sub(r"job (\d+)", lambda job: f"job {name('job', job[1])}", words)
 
 
@@ -204,6 +205,42 @@ def test_no_name_is_left_in_an_anonymized_export(lived: CommandLine) -> None:
         quoted = json.dumps(name)
         assert quoted in "".join(members(plain).values()), name
         assert quoted not in "".join(members(hidden).values()), name
+
+
+def test_no_order_in_an_anonymized_export_is_that_of_the_names_in_it(lived: CommandLine) -> None:
+    moved = lived.run("ownership", "set", "a[1-2],b1", "biology", "--since", "always", "--yes")
+    assert moved.exit_code == 0, moved.output
+    with lived.store() as store, store.cluster(NAME).transaction() as rows:
+        layout = {("b", "a", "all")[:number]: number for number in (1, 2, 3)}
+        some = CapacityRow(organization="physics", since=NOW, processors=layout)
+        rows.observed.correct_capacities((), [some], 0)
+        passed = dict.fromkeys(("biology", "guest", "physics"), 1)
+        rows.orders.put_exceptions([replace(exception(3, NOW + 70), passed=passed)])
+    key = lived.folder / "key"
+    orders: list[list[Any]] = []
+    for number in range(3):  # of one key alone both orders may be the same
+        key.write_text(f"{number}" * 16)
+        file = exported(lived, "--anonymize", "--key", str(key), "--force")
+        found = {
+            name: [json.loads(line) for line in lines.splitlines()]
+            for name, lines in members(file).items()
+            if name != "manifest.json"
+        }
+        orders += [
+            [(row["kind"], row["name"]) for row in found["tenures.jsonl"]],
+            [(row["number"], row["kind"], row["name"]) for row in found["corrections.jsonl"]],
+            *([row["name"] for row in found[f"{kind}.jsonl"]] for kind in ("nodes", "accounts")),
+            [row["organization"] for row in found["standings.jsonl"]],
+            *(list(row["nodes"]) for row in found["runs.jsonl"]),
+            *([one["owner"] for one in row["allocations"]] for row in found["runs.jsonl"]),
+            *(row["partitions"] for row in found["nodes.jsonl"]),
+            *(list(row["passed"]) for row in found["exceptions.jsonl"]),
+            *(row["processors"] for row in found["capacities.jsonl"]),
+            *(names for row in found["capacities.jsonl"] for names, _ in row["processors"]),
+        ]
+    assert len([one for one in orders if len(one) > 2]) > 20
+    for one in orders:
+        assert one == sorted(one)
 
 
 def test_the_same_key_makes_the_same_names_and_the_same_file(lived: CommandLine) -> None:

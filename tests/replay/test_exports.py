@@ -153,19 +153,21 @@ def test_the_clusters_of_a_pool_are_one_game_in_an_export_as_well(
     ledgers = [store.cluster(name) for name in clusters]
     parents = {"physics": "biology"}
     made = export(file, ledgers, ["physics", "biology"], ExportSpan(), hidden, parents=parents)
-    assert made.games == [hidden.name("ledger", NAME)]
+    renamed = sorted(hidden.name("ledger", name) for name in clusters)
+    assert made.games == renamed[:1]
+    assert [one.name for one in made.ledgers] == renamed
+    assert {one.stay.clusters for one in made.ledgers if one.stay} == {tuple(renamed)}
     with Store.open(read_export(str(file)).url) as copy:
         known, found = known_span(store, NAME), known_span(copy, hidden.name("ledger", NAME))
     assert (found.begin, found.end, len(found.ledgers)) == (known.begin, known.end, 2)
-    renamed = [hidden.name("ledger", name) for name in clusters]
     log = read_log(str(file), clusters=renamed)
     consortium = consortium_named(log, log.organizations, log.parents)
     assert consortium.owned.tolist() == [2, 2]  # a processor at each cluster
     physics, biology = (hidden.name("organization", name) for name in ("physics", "biology"))
     assert consortium.parents == {physics: biology}
-    assert {one.cluster: len(one.job) for one in log.clusters} == dict(
-        zip(renamed, (5, 3), strict=True)
-    )
+    assert {one.cluster: len(one.job) for one in log.clusters} == {
+        hidden.name("ledger", name): jobs for name, jobs in zip(clusters, (5, 3), strict=True)
+    }
 
 
 def test_it_is_known_by_its_content_also_when_it_is_compressed_otherwise(
@@ -333,7 +335,9 @@ def texts(hint: Any) -> Iterator[Any]:
     """The texts in a type, each as it is marked."""
     if hint is str or (get_args(hint) and get_args(hint)[0] is str and hint != dict[str, Any]):
         yield hint
-    for one in () if isinstance(hint, type(Annotated[str, 1])) else get_args(hint):
+        return
+    marked = isinstance(hint, type(Annotated[str, 1]))
+    for one in get_args(hint)[: 1 if marked else None]:
         yield from texts(one)
 
 

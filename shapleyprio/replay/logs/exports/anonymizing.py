@@ -1,11 +1,15 @@
-"""Replaces all names in rows of an export, the same ones everywhere, and moves times if asked."""
+"""Replaces all names in rows of an export, the same ones everywhere, and moves times if asked.
+
+A store sorts by names, so that the order of what was replaced would give away the names to whoever
+has a list of them. Rows, and what stands in no order within one, are thus sorted by the new names.
+"""
 
 from __future__ import annotations
 
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import UnionType
@@ -17,11 +21,14 @@ from shapleyprio.fairness.pool import cluster_behind, ledger_of
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.replay.logs.exports.records import (
     OF_KIND,
+    ExportedAllocation,
     ExportRecord,
     FreeText,
     JobNumber,
     Named,
     PointInTime,
+    Row,
+    Unordered,
 )
 
 KEY_BYTES = 32
@@ -31,8 +38,8 @@ WEEK = 7 * DAY
 MOST_WEEKS = 1000
 
 LEFT = (
-    "how many users, accounts, nodes, partitions and organizations there are, and which are the "
-    "same",
+    "how many users, accounts, nodes, partitions and organizations there are, which are the same, "
+    "and in which order organizations are configured",
     "how many processors jobs held on how many nodes, how long they were allowed to and did "
     "execute, and how they ended",
     "how large nodes are, which partitions they share, and who owned them since when",
@@ -114,6 +121,10 @@ class Anonymizer:
         }
         return record.model_copy(update=changed)
 
+    def all_anonymized(self, rows: Iterable[Row]) -> list[Row]:
+        """Returns rows of one kind changed likewise, in an order that does not tell the old one."""
+        return sorted(map(self.anonymized, rows), key=_place)
+
     def name(self, kind: str, name: str) -> str:
         """Returns the replacement of a name; those of no organization and what is left out stay.
 
@@ -157,7 +168,9 @@ class Anonymizer:
         """Returns how values of a type are changed; None if they stay as they are."""
         origin, arguments = get_origin(hint), get_args(hint)
         if origin is Annotated:
-            return self._marked(arguments[1:]) or self._change(arguments[0])
+            change = self._marked(arguments[1:]) or self._change(arguments[0])
+            sorts = any(isinstance(mark, Unordered) for mark in arguments[1:])
+            return partial(_in_new_order, change) if change and sorts else change
         if origin in (Union, UnionType):
             (change,) = (self._change(one) for one in arguments if one is not type(None))
             return change and partial(_unless_none, change)
@@ -188,6 +201,12 @@ class Anonymizer:
         return None
 
 
+def _place(row: Row) -> tuple[Any, ...]:
+    """Returns what a row is sorted by; the tenures of one name stay in their order."""
+    named = (getattr(row, name, "") for name in ("number", "kind", "name"))
+    return (*named, getattr(row, "since", None) or 0, getattr(row, "organization", ""))
+
+
 def _of_job(label: str) -> str:
     """Returns which task or component of a job a label means."""
     found = re.fullmatch(r"\d+([_+]\d+)?", label)
@@ -204,6 +223,20 @@ def _unless_none(change: Change, value: Any, of: Any) -> Any:
 
 def _each(change: Change, values: Any, of: Any) -> Any:
     return tuple(change(value, of) for value in values)
+
+
+def _in_new_order(change: Change, values: Any, of: Any) -> Any:
+    changed = change(values, of)
+    if isinstance(changed, dict):
+        return dict(sorted(changed.items()))
+    return tuple(sorted(changed, key=_place_in_row))
+
+
+def _place_in_row(value: Any) -> Any:
+    """Returns what a value is sorted by; of allocations those from a run's begin come first."""
+    if isinstance(value, ExportedAllocation):
+        return value.begin, value.organization, value.owner
+    return value
 
 
 def _in_turn(changes: Sequence[Change], values: Any, of: Any) -> Any:

@@ -44,6 +44,10 @@ class FreeText:
     """Says of a text that somebody has written it: no anonymized export has it."""
 
 
+class Unordered:
+    """Says of values that their order means nothing: an anonymized export has its own."""
+
+
 class PointInTime:
     """Says of a number that it is a second since the epoch."""
 
@@ -63,6 +67,7 @@ Held = Annotated[str, Named(OF_KIND), Field(max_length=255)]
 Pool = Annotated[str, Named("pool"), Field(max_length=64, pattern=_VISIBLE)]
 ConsortiumName = Annotated[str, Named("consortium"), Field(max_length=255)]
 Member = Annotated[str, Named("organization"), Field(max_length=64)]
+Partitions = Annotated[tuple[Partition, ...], Unordered()]
 Configured = Annotated[OrganizationName, Named("organization"), Field(max_length=64)]
 LedgerName = Annotated[str, Named("ledger"), Field(max_length=64, pattern=_VISIBLE)]
 Label = Annotated[str, Named("job"), Field(max_length=255)]
@@ -127,9 +132,9 @@ class ExportedRun(Row):
     begin: Second
     end: Second | None
     paused_at: Second | None
-    nodes: dict[Node, Processors]
+    nodes: Annotated[dict[Node, Processors], Unordered()]
     counted: bool
-    allocations: tuple[ExportedAllocation, ...]
+    allocations: Annotated[tuple[ExportedAllocation, ...], Unordered()]
 
     @model_validator(mode="after")
     def _are_few(self) -> Self:
@@ -145,7 +150,7 @@ class ExportedNode(Row):
     name: Node
     since: Second
     processors: Processors
-    partitions: tuple[Partition, ...]
+    partitions: Partitions
 
 
 class ExportedAccount(Row):
@@ -191,7 +196,7 @@ class ExportedCapacity(Row):
 
     organization: Member
     since: Second
-    processors: tuple[tuple[tuple[Partition, ...], Count], ...]
+    processors: Annotated[tuple[tuple[Partitions, Count], ...], Unordered()]
 
 
 class ExportedSteering(Row):
@@ -227,7 +232,7 @@ class ExportedException(Row):
     user: User
     reason: Reason
     before_all: bool
-    passed: dict[Member, Count]
+    passed: Annotated[dict[Member, Count], Unordered()]
 
 
 class ExportedStanding(Row):
@@ -265,7 +270,7 @@ class ExportedStay(ExportRecord):
 
     pool: Pool
     since: Second
-    clusters: tuple[LedgerName, ...]
+    clusters: Annotated[tuple[LedgerName, ...], Unordered()]
     stale_after: Seconds
     consortium: ConsortiumName
 
@@ -313,7 +318,7 @@ class Manifest(ExportRecord):
     since: Second | None
     until: Second | None
     organizations: Annotated[tuple[Configured, ...], Field(min_length=1)]
-    parents: dict[Configured, Configured] = Field(default_factory=dict)
+    parents: Annotated[dict[Configured, Configured], Unordered()] = Field(default_factory=dict)
     ledgers: Annotated[tuple[ExportedLedger, ...], Field(min_length=1, max_length=1000)]
     anonymized: bool
     shifted: bool

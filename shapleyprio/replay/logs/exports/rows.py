@@ -293,8 +293,10 @@ class Part:
     write: Callable[[Transaction, Iterable[Any]], None]
 
 
+RUNS = "runs.jsonl"
+
 PARTS: Mapping[str, Part] = {
-    "runs.jsonl": Part(ExportedRun, _runs, _put_runs),
+    RUNS: Part(ExportedRun, _runs, _put_runs),
     "nodes.jsonl": Part(ExportedNode, _nodes, _put_nodes),
     "accounts.jsonl": Part(ExportedAccount, _accounts, _put_accounts),
     "tenures.jsonl": Part(ExportedTenure, _tenures, _put_tenures),
@@ -323,5 +325,5 @@ def _own(row: Row) -> dict[str, Any]:
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
-    """Sorts names again: those that were replaced are in the order of what they stand for."""
+    """Sorts names, whatever their order in a file is: in a store they are sorted."""
     return tuple(sorted(names))

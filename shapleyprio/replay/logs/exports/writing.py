@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -18,8 +18,14 @@ from shapleyprio.common.errors import OutputError, ReplayError
 from shapleyprio.common.output import whole_binary_file
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
 from shapleyprio.replay.logs.exports.recognizing import MANIFEST
-from shapleyprio.replay.logs.exports.records import ExportedLedger, ExportedRun, Manifest, wrong_in
-from shapleyprio.replay.logs.exports.rows import PARTS, ExportSpan, exported_ledger
+from shapleyprio.replay.logs.exports.records import (
+    ExportedLedger,
+    ExportedRun,
+    Manifest,
+    Row,
+    wrong_in,
+)
+from shapleyprio.replay.logs.exports.rows import PARTS, RUNS, ExportSpan, exported_ledger
 from shapleyprio.store import ClusterStore, View
 
 
@@ -56,7 +62,7 @@ def export(
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="shapleyprio-export-")))
             parts = {name: stack.enter_context((directory / name).open("w+b")) for name in PARTS}
             writer = _Writer(parts, anonymizer)
-            found = [writer.add(ledger, span) for ledger in ledgers]
+            found = [writer.add(ledger, span) for ledger in writer.in_order(ledgers)]
         except OSError as error:
             raise OutputError(
                 f"{error.filename or 'the parts of the export'}: {error.strerror}; TMPDIR says "
@@ -99,6 +105,12 @@ class _Writer:
         self.rows = dict.fromkeys(parts, 0)
         self.members: dict[str, None] = {}
 
+    def in_order(self, ledgers: Iterable[ClusterStore]) -> Iterable[ClusterStore]:
+        """Returns the ledgers as they are to follow each other."""
+        if (hidden := self._anonymizer) is None:
+            return ledgers
+        return sorted(ledgers, key=lambda one: hidden.name("ledger", one.cluster))
+
     def add(self, ledger: ClusterStore, span: ExportSpan) -> ExportedLedger | None:
         """Writes what is known of a ledger at one moment; returns what the manifest says of it."""
         with ledger.reading() as view:
@@ -111,8 +123,7 @@ class _Writer:
     def _add_rows(self, view: View, span: ExportSpan, name: str) -> None:
         file = self._parts[name]
         try:
-            for row in PARTS[name].read(view, span):
-                written = row if self._anonymizer is None else self._anonymizer.anonymized(row)
+            for written in self._written(name, PARTS[name].read(view, span)):
                 file.write(written.model_dump_json().encode() + b"\n")
                 self.rows[name] += 1
                 if isinstance(written, ExportedRun):
@@ -122,6 +133,13 @@ class _Writer:
             raise ReplayError(
                 f"{view.cluster}: the store has what no export can hold: {name}: {wrong_in(error)}"
             ) from None
+
+    def _written(self, name: str, rows: Iterator[Row]) -> Iterable[Row]:
+        if self._anonymizer is None:
+            return rows
+        if name == RUNS:  # as many as there are, and sorted by the numbers of jobs
+            return map(self._anonymizer.anonymized, rows)
+        return self._anonymizer.all_anonymized(rows)
 
 
 def _pack(target: BinaryIO, manifest: Manifest, parts: Mapping[str, BinaryIO]) -> None:
