@@ -40,6 +40,11 @@ class Tenure:
     since: int | None
     until: int | None
 
+    def lasts_in(self, begin: int, end: int | None) -> bool:
+        """Returns whether a part of it is in [begin, end); end is None for any later second."""
+        begun = self.since is None or end is None or self.since < end
+        return begun and (self.until is None or self.until > begin)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:

@@ -292,6 +292,46 @@ def test_an_export_of_a_span_is_replayed_as_that_span_of_the_store(lived: Comman
     assert all(row["end"] > NOW + 400 and row["begin"] < NOW + 800 for row in rows)
 
 
+def test_nothing_in_an_export_began_after_its_span_or_had_ended_before(lived: CommandLine) -> None:
+    with lived.store() as store, store.cluster(NAME).reading() as view:
+        (last,) = {row.t for row in view.history.latest_standings()}
+    for second, owner in ((600, "physics"), (1000, "nobody")):
+        since = datetime.fromtimestamp(NOW + second, UTC).isoformat()
+        moved = lived.run("ownership", "set", "b1", owner, "--since", since, "--yes")
+        assert moved.exit_code == 0, moved.output
+
+    def rows(begin: int, end: int) -> dict[str, list[dict[str, Any]]]:
+        local = (datetime.fromtimestamp(one, UTC).isoformat() for one in (begin, end))
+        span = zip(("--since", "--until"), local, strict=True)
+        file = exported(lived, *(word for words in span for word in words), "--force")
+        found = members(file)
+        del found["manifest.json"]
+        return {
+            name.removesuffix(".jsonl"): [json.loads(line) for line in lines.splitlines()]
+            for name, lines in found.items()
+        }
+
+    def of_b1(found: dict[str, list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
+        held = (row for row in found["tenures"] if row["name"] == "b1")
+        return [(row["organization"], row["since"], row["until"]) for row in held]
+
+    def last_begin(found: dict[str, list[dict[str, Any]]], before: int) -> int:
+        runs = (row for row in found["runs"] if row["begin"] < before)
+        begins: list[int] = [one["begin"] for row in runs for one in row["allocations"]]
+        return max(begins)
+
+    early, late, after = (
+        rows(NOW + begin, NOW + end) for begin, end in ((0, 600), (600, 9000), (9000, 9999))
+    )
+    assert of_b1(early) == [("biology", None, None)]
+    assert of_b1(late) == [("physics", NOW + 600, NOW + 1000), ("", NOW + 1000, None)]
+    assert of_b1(after) == [("", NOW + 1000, None)]
+    assert last_begin(early, NOW + 600) < NOW + 600 == last_begin(late, NOW + 600)
+    assert {row["t"] < NOW + 600 for row in early["standings"]} == {True}
+    assert {row["t"] for row in late["standings"]} == {last}
+    assert [len(each["corrections"]) for each in (early, late, after)] == [0, 2, 0]
+
+
 def test_slurms_accounting_makes_the_same_export_as_the_store_of_a_daemon_that_saw_all(
     lived: CommandLine,
 ) -> None:

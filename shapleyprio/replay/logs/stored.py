@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shapleyprio.fairness.tenure import NOBODY, Tenures
+from shapleyprio.fairness.tenure import NOBODY, Tenure
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.clusters import pool_of_logs
 from shapleyprio.replay.logs.filtering import (
@@ -137,8 +137,7 @@ def log_between(
         for placed in view.runs.runs_alive_after(begin)
         for cut in executed_between(placed, begin, end)
     )
-    log = log_of_runs(source, runs, progress)
-    return replace(_with_owners(view, log, end), window=(begin, end))
+    return _with_owners(view, replace(log_of_runs(source, runs, progress), window=(begin, end)))
 
 
 def members_of(log: Log) -> tuple[str, ...]:
@@ -150,8 +149,9 @@ def members_of(log: Log) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _with_owners(view: View, log: Log, end: int | None = None) -> Log:
+def _with_owners(view: View, log: Log) -> Log:
     history = view.history
+    begin, end = log.window or (0, None)
     standings = history.latest_standings(before=end) or history.latest_standings()
     owned = {row.organization: row.processors for row in standings}
     layout = LogLayout(
@@ -163,12 +163,13 @@ def _with_owners(view: View, log: Log, end: int | None = None) -> Log:
         parents={row.name: row.parent for row in view.observed.account_rows()},
     )
     if gone := {*members_of(log)} - owned.keys():
-        owned |= _left_behind(view.ledger.tenures(), end, gone, layout.nodes)
+        tenures = (one for one in view.ledger.tenures() if one.lasts_in(begin, end))
+        owned |= _left_behind(tenures, gone, layout.nodes)
     return replace(log, owned=owned, layout=layout, cluster=view.cluster)
 
 
 def _left_behind(
-    tenures: Tenures, end: int | None, gone: Collection[str], nodes: Mapping[str, LoggedNode]
+    tenures: Iterable[Tenure], gone: Collection[str], nodes: Mapping[str, LoggedNode]
 ) -> dict[str, int]:
     """Returns how many processors those that are gone brought: of nodes without another owner.
 
@@ -177,8 +178,7 @@ def _left_behind(
     last: dict[str, str] = {}
     brought: dict[str, int] = {}
     for row in tenures:
-        begun = end is None or row.since is None or row.since < end
-        if row.kind == "node" and row.organization != NOBODY and begun:
+        if row.kind == "node" and row.organization != NOBODY:
             last[row.name] = row.organization
             brought[row.organization] = 0
     for node, owner in last.items():

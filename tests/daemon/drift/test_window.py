@@ -198,9 +198,9 @@ def test_who_left_in_the_window_brings_the_nodes_that_it_left_to_nobody(
     url: str, store: Store
 ) -> None:
     remember(store, *(run(job, "biology", 10 * job, 300, owner="biology") for job in (1, 2)))
-    nodes = {"kept": 4, "given": 8, "gone": 16, "later": 32}
-    after = {"kept": NOBODY, "given": "physics", "later": "physics"}
-    moved = {"kept": BEGIN + 100, "given": BEGIN + 100, "later": BEGIN + 300}
+    nodes = {"kept": 4, "given": 8, "gone": 16, "later": 32, "before": 64}
+    after = {"kept": NOBODY, "before": NOBODY, "given": "physics", "later": "physics"}
+    moved = {"before": BEGIN, "kept": BEGIN + 100, "given": BEGIN + 100, "later": BEGIN + 300}
     with store.cluster(NAME).transaction() as rows:
         rows.history.save_standings([replace(standing(2, t=BEGIN + 200), processors=8)])
         rows.observed.put_layout(

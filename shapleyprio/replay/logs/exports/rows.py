@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -80,7 +80,7 @@ def exported_ledger(view: View, span: ExportSpan) -> ExportedLedger | None:
         horizon=watermark.horizon,
         complete_from=first,
         complete_until=max(first, last if span.until is None else min(last, span.until)),
-        releases=tuple(view.history.releases()),
+        releases=tuple(one for one in view.history.releases() if span.is_past(one[0])),
         stay=None if stay is None else ExportedStay(**_fields(stay, ExportedStay)),
     )
 
@@ -112,7 +112,9 @@ def _runs(view: View, span: ExportSpan) -> Iterator[Row]:
                 start=run.key.start,
                 nodes=dict(run.processors),
                 allocations=tuple(
-                    ExportedAllocation(**_fields(each, ExportedAllocation)) for each in allocations
+                    ExportedAllocation(**_fields(each, ExportedAllocation))
+                    for each in allocations
+                    if span.is_past(each.begin)
                 ),
                 **{name: getattr(run, name) for name in _OF_RUN},
             )
@@ -144,12 +146,18 @@ def _accounts(view: View, span: ExportSpan) -> Iterator[Row]:
     return _all_of(ExportedAccount, view, rows)
 
 
-def _tenures(view: View, _span: ExportSpan) -> Iterator[Row]:
-    return _all_of(ExportedTenure, view, view.ledger.tenures())
+def _tenures(view: View, span: ExportSpan) -> Iterator[Row]:
+    rows = (
+        row if row.until is None or span.is_past(row.until) else replace(row, until=None)
+        for row in view.ledger.tenures()
+        if row.lasts_in(span.since or 0, span.until)
+    )
+    return _all_of(ExportedTenure, view, rows)
 
 
-def _corrections(view: View, _span: ExportSpan) -> Iterator[Row]:
-    return _all_of(ExportedCorrection, view, view.ledger.corrections())
+def _corrections(view: View, span: ExportSpan) -> Iterator[Row]:
+    rows = (row for row in view.ledger.corrections() if span.holds(row.at, row.at))
+    return _all_of(ExportedCorrection, view, rows)
 
 
 def _capacities(view: View, span: ExportSpan) -> Iterator[Row]:
@@ -184,8 +192,8 @@ def _exceptions(view: View, span: ExportSpan) -> Iterator[Row]:
 _OF_EXCEPTION = tuple(ExportedException.model_fields.keys() - {"cluster", "job", "passed"})
 
 
-def _standings(view: View, _span: ExportSpan) -> Iterator[Row]:
-    return _all_of(ExportedStanding, view, view.history.latest_standings())
+def _standings(view: View, span: ExportSpan) -> Iterator[Row]:
+    return _all_of(ExportedStanding, view, view.history.latest_standings(span.until))
 
 
 def _after_end(view: View, span: ExportSpan) -> Iterator[Row]:
