@@ -218,11 +218,15 @@ def test_a_month_of_which_nothing_is_stored_is_refused(shell: CommandLine) -> No
     assert not (shell.folder / "r").exists()
 
 
-@pytest.mark.parametrize("month", ["2023-13", "november", "2023-1", "1969-12"])
+@pytest.mark.parametrize(
+    "month", ["2023-13", "november", "2023-1", "1969-12", "2106-01", "9999-12"]
+)
 def test_what_is_no_month_is_refused(shell: CommandLine, month: str) -> None:
     result = shell.run("report", "--month", month, "--output", "r")
     assert result.exit_code == 2
-    assert "is not a month; write for instance 2026-10" in " ".join(result.stderr.split())
+    assert "is not a month from 1970 to 2105; write for instance 2026-10" in " ".join(
+        result.stderr.split()
+    )
 
 
 def test_a_directory_that_cannot_be_made_is_one_line(shell: CommandLine) -> None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import pytest
 
+from shapleyprio.common.errors import ReplayError
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.tenure import Tenure
 from shapleyprio.replay.errors import LogError
@@ -22,6 +23,7 @@ from shapleyprio.replay.logs.exports.anonymizing import Anonymizer
 from shapleyprio.replay.logs.exports.reading import read_export
 from shapleyprio.replay.logs.exports.recognizing import MANIFEST
 from shapleyprio.replay.logs.exports.records import (
+    LAST_SECOND,
     ExportRecord,
     FreeText,
     Manifest,
@@ -132,6 +134,17 @@ def test_all_that_was_exported_comes_back(store: Store, file: Path) -> None:
                 assert rows == list(part.read(known, ExportSpan())), name
                 assert rows or name in ("accounts.jsonl", "corrections.jsonl", "steering.jsonl")
     assert read_export(str(file)) is found  # not read again
+
+
+def test_what_no_export_can_hold_is_refused_with_where_and_what(
+    store: Store, tmp_path: Path
+) -> None:
+    remember(store, until=LAST_SECOND)
+    with pytest.raises(
+        ReplayError, match=rf"{NAME}: the store .*: manifest\.json: complete_until: "
+    ):
+        export(tmp_path / "past", [store.cluster(NAME)], ["physics"], ExportSpan())
+    assert not (tmp_path / "past").exists()
 
 
 def test_the_layout_and_the_processors_are_those_of_the_store(file: Path) -> None:

@@ -118,6 +118,9 @@ ALWAYS = "always"
 BEGINNING = 0
 """Second that stands for "always": no ledger opens before it."""
 
+LAST_YEAR = 2105
+"""Within the next one lies second 2^32, the last one of logs and of Slurm."""
+
 
 def instant(text: str) -> int:
     """Returns seconds since the epoch; BEGINNING for always.
@@ -137,17 +140,21 @@ def moment(text: str) -> datetime:
     """Returns a date's begin, or a date and time; without a time zone unless the text has one.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither, or behind LAST_YEAR.
     """
     try:
         if len(text) == len("2026-01-01"):
-            return datetime.combine(date.fromisoformat(text), time())
-        return datetime.fromisoformat(text)
+            found = datetime.combine(date.fromisoformat(text), time())
+        else:
+            found = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
             f"{text!r} is not a date; expected one such as 2026-01-31, '2026-01-31 14:02', "
             "2026-01-31T14:02:00+01:00"
         ) from None
+    if found.year > LAST_YEAR:
+        raise ValueError(f"{text!r} is too late; expected a date until {LAST_YEAR}-12-31")
+    return found
 
 
 MOMENT = Parsed("date", moment)
@@ -161,7 +168,7 @@ _MONTH = re.compile(r"(\d{4})-(\d\d)")
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month of the calendar, from 1970 on; `month` is counted from 1."""
+    """A month of the calendar, from 1970 to LAST_YEAR; `month` is counted from 1."""
 
     year: int
     month: int
@@ -217,8 +224,10 @@ def month_in(text: str) -> Month:
     """
     found = _MONTH.fullmatch(text)
     year, month = map(int, found.groups()) if found else (0, 0)
-    if year < 1970 or not 1 <= month <= 12:
-        raise ValueError(f"{text!r} is not a month; write for instance 2026-10")
+    if not (1970 <= year <= LAST_YEAR and 1 <= month <= 12):
+        raise ValueError(
+            f"{text!r} is not a month from 1970 to {LAST_YEAR}; write for instance 2026-10"
+        )
     return Month(year, month)
 
 

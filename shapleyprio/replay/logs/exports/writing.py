@@ -6,7 +6,7 @@ import gzip
 import io
 import tarfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,7 +114,8 @@ class _Writer:
     def add(self, ledger: ClusterStore, span: ExportSpan) -> ExportedLedger | None:
         """Writes what is known of a ledger at one moment; returns what the manifest says of it."""
         with ledger.reading() as view:
-            found = exported_ledger(view, span)
+            with _checked(view, MANIFEST):
+                found = exported_ledger(view, span)
             if found is not None:
                 for name in self._parts:
                     self._add_rows(view, span, name)
@@ -122,17 +123,13 @@ class _Writer:
 
     def _add_rows(self, view: View, span: ExportSpan, name: str) -> None:
         file = self._parts[name]
-        try:
+        with _checked(view, name):
             for written in self._written(name, PARTS[name].read(view, span)):
                 file.write(written.model_dump_json().encode() + b"\n")
                 self.rows[name] += 1
                 if isinstance(written, ExportedRun):
                     both = ((one.organization, one.owner) for one in written.allocations)
                     self.members |= dict.fromkeys(name for names in both for name in names if name)
-        except ValidationError as error:
-            raise ReplayError(
-                f"{view.cluster}: the store has what no export can hold: {name}: {wrong_in(error)}"
-            ) from None
 
     def _written(self, name: str, rows: Iterator[Row]) -> Iterable[Row]:
         if self._anonymizer is None:
@@ -140,6 +137,17 @@ class _Writer:
         if name == RUNS:  # as many as there are, and sorted by the numbers of jobs
             return map(self._anonymizer.anonymized, rows)
         return self._anonymizer.all_anonymized(rows)
+
+
+@contextmanager
+def _checked(view: View, name: str) -> Iterator[None]:
+    """Says in one line which file of an export cannot hold what a ledger has."""
+    try:
+        yield
+    except ValidationError as error:
+        raise ReplayError(
+            f"{view.cluster}: the store has what no export can hold: {name}: {wrong_in(error)}"
+        ) from None
 
 
 def _pack(target: BinaryIO, manifest: Manifest, parts: Mapping[str, BinaryIO]) -> None:
