@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapleyprio.daemon.pushing import push
 from shapleyprio.daemon.pushing.push import PushCounts, Stamp, Wanted
@@ -42,7 +42,6 @@ def plan_rollback(
     slurm: Slurm,
     channels: Iterable[Channel],
     stamp: Stamp,
-    arrays: Mapping[str, Mapping[str, ManagedValue]] | None = None,
 ) -> list[NewPush]:
     """Returns the writes that restore the original values on these channels.
 
@@ -55,8 +54,6 @@ def plan_rollback(
         slurm: where the jobs are.
         channels: which.
         stamp: for the record.
-        arrays: name of a channel -> managed values before it was begun to put them back: an
-            array's tasks may have what stood there then. None where that is now.
 
     Raises:
         SlurmError: nothing was changed.
@@ -83,10 +80,9 @@ def plan_rollback(
             unseen = [
                 job for job in _unseen(shown, managed, queue, started) if job.job_id not in ended
             ]
-            known = _Known(managed, managed if arrays is None else arrays[channel.name])
-            pushes += _put_back_unseen(channel, known, unseen, stamp)
+            pushes += _put_back_unseen(channel, managed, unseen, stamp)
             if published is not None and given[channel]:
-                pushes += _take_back_unseen(published, known, unseen, tenures, stamp)
+                pushes += _take_back_unseen(published, managed, unseen, tenures, stamp)
         least = None
         with suppress(SlurmUnavailableError):  # without slurmdbd it goes on all the same
             least = channel.least_asked(lambda: slurm.layout().settings)
@@ -107,12 +103,10 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
     """
     withdraw(store)
     push.settle_open(store, slurm)
-    with store.reading() as view:
-        arrays = {name: view.pushes.managed_values(name) for name in CHANNELS}
     fates: dict[tuple[str, str], PushState] = {}
     for _ in range(MOST_ROUNDS):
         stamp = Stamp(cycle=0, at=slurm.controller().time)
-        found = plan_rollback(store, slurm, CHANNELS.values(), stamp, arrays)
+        found = plan_rollback(store, slurm, CHANNELS.values(), stamp)
         refused = {key for key, state in fates.items() if state is PushState.REFUSED}
         plan = [each for each in found if (each.channel, each.key) not in refused]
         if not plan:
@@ -128,23 +122,6 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
 
     store.transact(end)
     return push.counts(fates.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What we did to jobs.
-
-    Attributes:
-        managed: by the number of a job.
-        arrays: by that of its array, before that was put back.
-    """
-
-    managed: Mapping[str, ManagedValue]
-    arrays: Mapping[str, ManagedValue]
-
-    def of(self, job: _UnseenJob) -> ManagedValue | None:
-        """Returns what we did to a job, or to its array when it was part of that."""
-        return self.managed.get(str(job.job_id)) or self.arrays.get(str(job.array_job_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,19 +205,34 @@ def _unseen(
         yield _UnseenJob(int(key), int(key), key, key, reason=reason)
 
 
+def _known_of(job: _UnseenJob, managed: Mapping[str, ManagedValue]) -> ManagedValue | None:
+    """Returns what we did to a job, or to its array when it was part of that.
+
+    Whatever we ever wrote there may stand at the task, though it was put back at the rest since.
+    """
+    value = managed.get(str(job.job_id))
+    if value is None and (array := managed.get(str(job.array_job_id))) is not None:
+        ours = [one for one in array.written if one != array.original]
+        value = replace(array, written=(array.original, *ours))
+    return value
+
+
 def _put_back_unseen(
-    channel: Channel, known: _Known, jobs: Iterable[_UnseenJob], stamp: Stamp
+    channel: Channel,
+    managed: Mapping[str, ManagedValue],
+    jobs: Iterable[_UnseenJob],
+    stamp: Stamp,
 ) -> Iterator[NewPush]:
     """Yields writes to jobs that had a value of ours when they were last seen."""
     for job in jobs:
-        value = known.of(job)
+        value = _known_of(job, managed)
         if value is not None and value.is_ours:
             yield _unseen_push(channel.name, job, value, stamp)
 
 
 def _take_back_unseen(
     published: PublishedPoints,
-    known: _Known,
+    managed: Mapping[str, ManagedValue],
     jobs: Iterable[_UnseenJob],
     tenures: Tenures,
     stamp: Stamp,
@@ -253,7 +245,7 @@ def _take_back_unseen(
     for job in jobs:
         if job.submit is None or job.account is None:
             continue
-        value = known.of(job)
+        value = _known_of(job, managed)
         if value is None and published.may_have_given(job.submit):
             value = ManagedValue(push.BEFORE_SUBMISSION, published.given[-1:])
         elif (

@@ -12,7 +12,16 @@ from shapleyprio.lab.simulated import SimulatedSlurm
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import Store
-from tests.daemon.consortium import FIRST, NAME, Cluster, Crash, Service, config
+from tests.daemon.consortium import (
+    BIOLOGY,
+    FIRST,
+    NAME,
+    PHYSICS,
+    Cluster,
+    Crash,
+    Service,
+    config,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,6 +195,34 @@ def test_a_task_that_has_just_started_is_put_back_before_accounting_knows_it(
     assert all(getattr(job, channel) != {"site_factor": 0, "nice": 7}[channel] for job in tasks)
     service.roll_back()
     assert [(job.site_factor, job.nice) for job in tasks] == [(0, 7)] * 3
+
+
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+@pytest.mark.parametrize("refuses", [False, True])
+def test_running_tasks_are_put_back_though_the_rest_of_their_array_was_before(
+    store: Store, channel: str, *, refuses: bool
+) -> None:
+    slurm = Cluster()
+    blocker = slurm.fill("guest")
+    array = slurm.submit("physics", processors=4, processing_time=10**6, array=4, nice=7)
+    service = Service(slurm, store, config(push={"channel": channel}))
+    service.run()
+    slurm.cancel(blocker)
+    slurm.wait(1)
+    service.restart(config({**PHYSICS, "accounts": []}, BIOLOGY, push={"channel": channel}))
+    service.run()
+    slurm.wait(10)
+    assert {(job.nice, job.site_factor) for job in slurm.jobs()} == {(7, 0)}
+    if refuses:
+        slurm.stop_write_after(0)
+        with pytest.raises(SlurmUnavailableError):
+            service.roll_back()
+    service.roll_back()
+    tasks = [job for job in slurm._engine.started() if job.array_id == array]
+    assert [(job.site_factor, job.nice) for job in tasks] == [(0, 7)] * 3
+    slurm.writes.clear()
+    service.roll_back()
+    assert slurm.writes == []
 
 
 @pytest.mark.parametrize("channel", JOB_CHANNELS)
