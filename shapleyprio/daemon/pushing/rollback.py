@@ -196,9 +196,9 @@ def _unseen(
     for begun in started:
         if begun.job_id not in known:
             known.add(begun.job_id)
-            target = str(begun.job_id)
+            label = begun.label  # the number may be that of all tasks of its array as well
             yield _UnseenJob(
-                begun.job_id, begun.array_job_id, target, begun.label, begun.account, begun.submit
+                begun.job_id, begun.array_job_id, label, label, begun.account, begun.submit
             )
     reason = UNSEEN_REASON if queue.malformed else REASON
     for key in set(managed) - {str(job_id) for job_id in known}:

@@ -225,6 +225,29 @@ def test_running_tasks_are_put_back_though_the_rest_of_their_array_was_before(
     assert slurm.writes == []
 
 
+def test_a_running_task_with_the_number_of_its_array_is_put_back_alone(
+    slurm: Cluster, store: Store
+) -> None:
+    blocker = slurm.fill("guest")
+    array = slurm.submit("physics", processors=6, processing_time=10**6, array=2)
+    service = Service(slurm, store)
+    service.run()
+    slurm.cancel(blocker)
+    slurm.wait(10)
+    service.run()
+    other = next(job.job_id for job in slurm.started() if job.job_id != array)
+    slurm.requeue(other)
+    slurm.submit("guest", processors=6, processing_time=10**6)
+    slurm.wait(10)
+    service.run()
+    SimulatedSlurm.write(slurm, "site_factor", {slurm.job(other).target: 55})
+    service.run()
+    slurm.writes.clear()
+    service.roll_back()
+    assert slurm.writes == [("site_factor", {f"{array}_1": 0})]
+    assert slurm.job(other).site_factor == 55
+
+
 @pytest.mark.parametrize("channel", JOB_CHANNELS)
 @pytest.mark.parametrize("kind", ["running", "held"])
 @pytest.mark.parametrize("ends", ["before_write", "after_write", "unavailable"])
