@@ -114,13 +114,16 @@ class LastingExceptions:
             and row.until <= t
             and (row.job_id in waiting or not row.by_guarantee)  # else it has started just in time
         }
-        gone = {row.job_id for row in rows} - waiting - over.keys()
+        since = {row.job_id: row.since for row in rows}
+        gone = since.keys() - waiting - over.keys()
         if not gone or queue.malformed:
             return over
         begun = {number for job in started() for number in (job.job_id, job.array_job_id)}
         with self._store.reading() as view:
             return over | {
-                job_id: STARTED if job_id in begun or view.runs.has_runs_of(job_id) else LEFT
+                job_id: STARTED
+                if job_id in begun or view.runs.has_runs_of(job_id, since[job_id])
+                else LEFT
                 for job_id in gone
             }
 

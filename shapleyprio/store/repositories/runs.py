@@ -49,10 +49,12 @@ class RunsView(Scope):
             )
         return found
 
-    def has_runs_of(self, job_id: int) -> bool:
-        """Returns whether any run of the job is stored."""
-        query = select(run.c.job_id).where(self._here(run), run.c.job_id == job_id).limit(1)
-        return self._connection.execute(query).first() is not None
+    def has_runs_of(self, job_id: int, since: int = 0) -> bool:
+        """Returns whether any run of the job is stored that began at `since` or later."""
+        query = select(run.c.job_id).where(
+            self._here(run), run.c.job_id == job_id, run.c.start >= since
+        )
+        return self._connection.execute(query.limit(1)).first() is not None
 
     def runs_of(self, job_id: int, since: int) -> Iterator[AllocatedRun]:
         """Yields the runs of a job, or of the tasks of an array, that began at `since` or later."""

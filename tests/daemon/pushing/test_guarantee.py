@@ -155,6 +155,25 @@ def test_those_of_all_clusters_of_a_pool_are_counted_together(store: Store) -> N
     )
 
 
+def test_a_job_that_ran_before_and_is_cancelled_while_it_asks_has_not_started(
+    store: Store,
+) -> None:
+    service = service_with(store, {"guarantee": "1h"}, guests=6)
+    job, other = submit(service, "biology", 3), submit(service, "physics", 3)
+    follow(service, 10)
+    for one in (job, other):
+        service.slurm.requeue(one)
+    service.slurm.submit("guest", processors=6, processing_time=3 * HOUR)
+    service.slurm.advance(service.slurm.now)
+    follow(service, 200)
+    put_first(service, other)
+    assert follow(service, HOUR) == {("biology", "asked"): 1}
+    for one in (job, other):
+        service.slurm.cancel(one)
+    assert follow(service, 10) == {}
+    assert {row.ended_by for row in exceptions(service, since=0)} == {"the job left the queue"}
+
+
 def test_a_job_that_starts_while_a_cycle_reads_has_asked_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
