@@ -152,9 +152,9 @@ class Guaranteed:
         started: numbers of jobs and arrays of which a run was not known in the last cycle.
     """
 
-    jobs: Sequence[ExceptionRow]
-    parts: Sequence[tuple[PendingJob, int]]
-    started: Collection[int]
+    jobs: Sequence[ExceptionRow] = ()
+    parts: Sequence[tuple[PendingJob, int]] = ()
+    started: Collection[int] = ()
 
 
 def split_off(

@@ -162,15 +162,17 @@ class Planner:
             SlurmError: Slurm is away or refuses.
             StoreError: so for the store.
         """
+        pause, guaranteed = self._read_pause(), waiting.guaranteed
+        if pause is not None:  # nobody can keep a guarantee meanwhile, so none is asked for
+            guaranteed = Guaranteed(started=guaranteed.started if guaranteed else ())
         followed = self._exceptions.follow(
-            waiting.queue, source.started, waiting.stamp.at, waiting.guaranteed
+            waiting.queue, source.started, waiting.stamp.at, guaranteed
         )
-        pause = self._read_pause()
         if pause is not None:
             plan = self._plan_pause(pause, waiting.stamp)
             return replace(plan, guarantees=followed.guarantees)
         plan = self._plan(waiting, followed.rows, self._read(waiting))
-        parts = waiting.guaranteed.parts if waiting.guaranteed else ()
+        parts = guaranteed.parts if guaranteed else ()
         return replace(plan, guarantees=followed.guarantees, parts=parts)
 
     def _plan(

@@ -29,6 +29,7 @@ from tests.daemon.pushing.test_going_first import (
     put_first,
     undo,
 )
+from tests.daemon.pushing.test_pausing import pause, resume
 from tests.store.examples import exception
 
 if TYPE_CHECKING:
@@ -223,6 +224,20 @@ def test_it_is_broken_when_it_is_not_kept_within_as_long_again(store: Store) -> 
     assert follow(service, HOUR + 10) == {("biology", "kept"): 1}  # it started just in time
     rows = sorted(exceptions(service, since=0), key=lambda row: row.since)
     assert [row.ended_by for row in rows] == ["its time was up", "the job started"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_during_a_pause_it_is_neither_asked_for_nor_broken(store: Store, *, keep: bool) -> None:
+    service = service_with(store, {"guarantee": "1h"})
+    submit(service, "biology", 3)
+    follow(service, 0)
+    assert follow(service, HOUR) == {("biology", "asked"): 1}
+    pause(service, keep=keep)
+    assert [follow(service, HOUR - 60), follow(service, HOUR)] == [{}, {}]
+    (row,) = exceptions(service, since=0)
+    assert row.ended_by == "its guarantee no longer holds"
+    resume(service)
+    assert follow(service, 10) == {("biology", "asked"): 1}
 
 
 def test_of_an_array_as_many_tasks_go_first_as_fit(store: Store) -> None:
