@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shapleyprio.common.errors import Remedy
 from shapleyprio.config import Organization
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.logs.clusters import consortium_of_claims
@@ -113,6 +114,22 @@ def test_more_work_than_processors_is_doubted() -> None:
     window = Window(start=0, length=5)
     claims = {"A": {**A, "processors": 1}, "B": B | {"partitions": []}}
     doubted(message, "utilization", log, window=window, **claims)
+
+
+def test_what_was_given_is_not_asked_for() -> None:
+    log = log_of([0, 0, 0], **JOBS)
+    nodes = {"n1": LoggedNode(1), "n2": LoggedNode(1)}
+    given = replace(log, layout=LogLayout(nodes=nodes, parents={"x": None}))
+    for one, of_nodes, of_accounts in (
+        (log, Remedy.GIVE_NODES, Remedy.GIVE_ACCOUNTS),
+        (given, Remedy.ALLOW, Remedy.ALLOW),
+    ):
+        with pytest.raises(WorkloadError, match=r"nodes n9 of A never occur") as raised:
+            judge(one, A={**A, "nodes": ["n9"]}, B=B)
+        assert raised.value.remedy == of_nodes
+        with pytest.raises(WorkloadError, match=r"account y of B never occurs") as raised:
+            judge(one, A=A, B={**B, "accounts": ["y"]})
+        assert raised.value.remedy == of_accounts
 
 
 def test_who_has_processors_elsewhere_in_a_pool_is_not_doubted() -> None:

@@ -152,6 +152,8 @@ def _overfull(claims: Claims, workload: Workload) -> Iterator[WorkloadError]:
 
 
 def _doubt(log: Log, what: str, doubt: Doubt, remedy: Remedy = Remedy.GIVE_NODES) -> WorkloadError:
+    given = {Remedy.GIVE_NODES: log.layout.nodes, Remedy.GIVE_ACCOUNTS: log.layout.parents}
+    remedy = Remedy.ALLOW if given.get(remedy) else remedy
     return WorkloadError(f"{log.source}: {what}", remedy, bound=doubt)
 
 
