@@ -16,6 +16,7 @@ class Remedy(StrEnum):
     FEWER_WINDOWS = "fewer_windows"
     PERIOD_AT_LEAST = "period_at_least"
     SAMPLE = "sample"
+    FEWER_ORDERINGS = "fewer_orderings"
     SEQUENTIAL_JOBS = "sequential_jobs"
     OTHER_PLACEMENT = "other_placement"
     NO_STARTS_NEEDED = "no_starts_needed"

@@ -365,6 +365,17 @@ def test_theorem_5_6_sets_the_orderings() -> None:
     assert by_theorem == by_number
 
 
+def test_more_orderings_than_can_be_drawn_are_refused_before_anything_runs() -> None:
+    write_log()
+    policies = ("--policy", "runs_first:never", "--policy", "rand")
+    Path("runs_first.py").write_text("def never(state):\n    raise SystemExit('ran')\n")
+    fails(
+        "rand with 11,982,930 orderings, of which 1,000,000 are possible; choose fewer "
+        "--orderings, or a larger --epsilon",
+        *(*DEAL, *policies, "--epsilon", "0.001", "--confidence", "0.9"),
+    )
+
+
 def test_live_predicts_as_it_is_asked_to() -> None:
     """A log found by trying: predictions seldom change what is decided."""
     random = Random(14)

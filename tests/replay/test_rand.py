@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.replay.engine.limits import MOST_ORDERINGS
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
@@ -167,6 +168,7 @@ def test_more_orderings_come_nearer_to_ref() -> None:
     assert few > 2 * many > 4 * most
 
 
-def test_rand_without_orderings_is_refused() -> None:
+@pytest.mark.parametrize("orderings", [0, MOST_ORDERINGS + 1])
+def test_rand_without_orderings_and_of_too_many_is_refused(orderings: int) -> None:
     with pytest.raises(PolicyError, match="ordering"):
-        run_policy(unit_size_jobs(0), "rand", orderings=0)
+        run_policy(unit_size_jobs(0), "rand", orderings=orderings)

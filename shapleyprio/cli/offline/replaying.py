@@ -29,6 +29,7 @@ from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
 from shapleyprio.common.output import whole_file
 from shapleyprio.common.wording import decimal, duration, percent
+from shapleyprio.replay.engine.limits import check_orderings
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.policies import (
     COMPARED,
@@ -114,6 +115,7 @@ def run(
     if dask is not None and REFERENCE not in policies:
         raise click.UsageError(f"--dask is for {REFERENCE}; add --policy {REFERENCE}")
     orderings = orderings_of(parameters, workload)
+    check_orderings(orderings)  # before another policy runs for hours
     return [
         run_policy(
             workload,

@@ -32,6 +32,7 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
     "replay": {
         **WORKLOAD_REMEDIES,
         Remedy.SAMPLE: "sample with --policy rand",
+        Remedy.FEWER_ORDERINGS: "choose fewer --orderings, or a larger --epsilon",
         Remedy.SEQUENTIAL_JOBS: "use --wide expand, or ref itself",
         Remedy.OTHER_PLACEMENT: "choose another --placement",
     },
@@ -39,6 +40,7 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
         **WORKLOAD_REMEDIES,
         Remedy.PERIOD_AT_LEAST: "choose a --period of {bound} s at least",
         Remedy.SAMPLE: "sample coalitions with --orderings N",
+        Remedy.FEWER_ORDERINGS: "choose fewer --orderings",
         Remedy.NO_STARTS_NEEDED: "`shapleyprio replay` does without",
     },
     "experiment": {

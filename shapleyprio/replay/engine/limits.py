@@ -31,6 +31,9 @@ MOST_REF_ORGANIZATIONS_IN_UNIONS = 16
 MOST_RAND_ORGANIZATIONS = 62
 """Coalitions that are sampled are sets of bits in one signed 64-bit number."""
 
+MOST_ORDERINGS = 1_000_000
+"""More take minutes to be drawn, and gigabytes."""
+
 MOST_JOBS_CONFINED = 2**26 - 1
 """So many fit beside a place in what a running job is packed into."""
 
@@ -146,6 +149,21 @@ def ref_block(workload: Workload) -> Block:
     curved = weight * growth * 4**cell_bits / 8
     rounding = weight * _doubled_utility(workload) * (terms + 10) / 2**53
     return block._replace(cell_bits=cell_bits, doubt=float(curved + rounding))
+
+
+def check_orderings(orderings: int) -> None:
+    """Refuses numbers of random orderings that cannot be drawn.
+
+    Raises:
+        PolicyError: there are none or too many.
+    """
+    if orderings < 1:
+        raise PolicyError(f"rand with {orderings} orderings; draw one at least")
+    if orderings > MOST_ORDERINGS:
+        raise PolicyError(
+            f"rand with {orderings:,} orderings, of which {MOST_ORDERINGS:,} are possible",
+            Remedy.FEWER_ORDERINGS,
+        )
 
 
 def rand_block(workload: Workload, orderings: int) -> Block:

@@ -18,11 +18,10 @@ from shapleyprio.replay.engine.beginning import (
     world_of,
 )
 from shapleyprio.replay.engine.keys import Ints
-from shapleyprio.replay.engine.limits import rand_block, ref_block
+from shapleyprio.replay.engine.limits import check_orderings, rand_block, ref_block
 from shapleyprio.replay.engine.schedule import CoalitionValues, Schedule
 from shapleyprio.replay.engine.state import Coalitions, Record, World
 from shapleyprio.replay.engine.values import values_at
-from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies.one_schedule import schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.workloads.workload import Workload
@@ -84,8 +83,8 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
     """Returns Rand's schedule; its contribution is the estimate of the Shapley value.
 
     Raises:
-        PolicyError: there are too many organizations, processors or jobs, or no ordering is to
-            be drawn.
+        PolicyError: there are too many organizations, processors, jobs or orderings, or no
+            ordering is to be drawn.
     """
     orderings = orderings_for(workload, options)
     length, count = workload.window.length, len(orderings)
@@ -113,8 +112,7 @@ def rand(workload: Workload, options: RunOptions) -> Schedule:
 
 def orderings_for(workload: Workload, options: RunOptions) -> Ints:
     """Draws the orderings of Rand: int64[N, k]; in each of them unions stay together."""
-    if options.orderings < 1:
-        raise PolicyError(f"rand with {options.orderings} orderings; draw one at least")
+    check_orderings(options.orderings)
     random = Random(options.seed)  # noqa: S311  # reproducible draws are what is wanted
     organizations, drawn = range(len(workload.organizations)), []
     for _ in range(options.orderings):
