@@ -73,11 +73,11 @@ def test_managed_values_hold_the_original_and_what_we_wrote(store: Store) -> Non
         assert rows.pushes.managed_values("site_factor") == {}
 
 
-def test_a_new_asked_value_makes_a_new_mark(store: Store) -> None:
+def test_what_was_written_before_a_new_asked_value_may_still_stand_at_tasks(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
-        rows.pushes.plan([new_push("1", 5), new_push("1", 6)])
+        rows.pushes.plan([new_push("1", 5), new_push("1", 100), new_push("1", 6)])
         rows.pushes.plan([replace(new_push("1", 7), original=50, old=50)])
-        assert rows.pushes.managed_values("nice") == {"1": ManagedValue(50, (7,))}
+        assert rows.pushes.managed_values("nice") == {"1": ManagedValue(50, (5, 6, 7))}
 
 
 def test_the_mark_stays_when_the_asked_value_stands_again(store: Store) -> None:

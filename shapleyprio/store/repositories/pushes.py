@@ -187,7 +187,9 @@ class Pushes(PushesView):
         managed = self.managed_values(channel, {item.key for item in pushes})
         for item in pushes:
             old = managed.get(item.key)
-            written = old.written if old is not None and old.original == item.original else ()
+            written = () if old is None else old.written
+            if old is not None and old.original != item.original:  # somebody may ask for it again
+                written = tuple(value for value in written if value != old.original)
             if item.old != item.original:  # inherited from an array, whose key explains it
                 written = (item.old, *written)
             others = tuple(value for value in dict.fromkeys(written) if value != item.new)

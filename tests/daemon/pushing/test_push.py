@@ -122,7 +122,7 @@ def test_what_the_user_changes_later_is_the_new_asked(nicely: Service) -> None:
     nicely.slurm.set_nice(job, 30)
     nicely.run()
     assert nicely.slurm.job(job).nice == 30 - FIRST
-    assert nicely.managed_value("nice", job) == ManagedValue(30, (30 - FIRST,))
+    assert nicely.managed_value("nice", job) == ManagedValue(30, (70 - FIRST, 30 - FIRST))
     nicely.roll_back()
     assert nicely.slurm.job(job).nice == 30
 
@@ -251,6 +251,27 @@ def test_a_task_that_leaves_its_array_inherits_what_was_asked_for(nicely: Servic
         f"{array}_[0,2]": 40,
         f"{array}_1": 40,
     }
+
+
+def test_a_task_that_left_its_array_before_its_user_changed_the_rest_gets_ours_once(
+    nicely: Service,
+) -> None:
+    slurm = nicely.slurm
+    array = slurm.submit("physics", array=3, processors=9, processing_time=1000)
+    slurm.submit("biology", processors=9, processing_time=1000)
+    nicely.run()
+    slurm.cancel(1)
+    slurm.wait(10)
+    nicely.run()
+    for nice in (100, 0, 100):
+        SimulatedSlurm.write(slurm, "nice", {f"{array}_[1-2]": nice})
+        nicely.run()
+        assert slurm.job(array).nice == nice - nicely.points()["physics"]
+    (task,) = [job.job_id for job in slurm.started()]
+    slurm.requeue(task)
+    slurm.wait(10)
+    assert nicely.run().plan.foreign.by_hand == {}
+    assert slurm.job(task).nice == 100 - nicely.points()["physics"]
 
 
 def test_a_requeued_task_still_has_what_its_user_asked_for(nicely: Service) -> None:
