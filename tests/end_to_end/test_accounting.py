@@ -80,7 +80,7 @@ def test_every_kind_of_job_is_worth_what_accounting_says_in_the_end(
     cluster = consortium.cluster
     consortium.configure(poll_seconds=30, overlap=OVERLAP)
     with consortium.daemon() as daemon:
-        on_two = ("--nodes=2", "--nodelist=a1,b1")
+        on_two = ("--nodes=2", "--nodelist=b1,c1")
         resized = cluster.submit("beta", 180, processors=4, extra=on_two)
         consortium.await_start(resized)
         cluster.run("scontrol", "update", f"JobId={resized}", "NumNodes=1")
@@ -129,7 +129,7 @@ def test_every_kind_of_job_is_worth_what_accounting_says_in_the_end(
     assert paused == [suspended]
     assert sum("+" in row[3] for row in rows) == 2  # the components of one job
     assert sum("_" in row[3] for row in rows) == 6  # the tasks of one array
-    assert "a1,b1" in {row[4] for row in rows}
+    assert "b1,c1" in {row[4] for row in rows}
     assert {cycle.outcome for cycle in consortium.cycles()} == {"ok"}
 
 
