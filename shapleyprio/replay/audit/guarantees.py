@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +88,15 @@ def _mean(seconds: NDArray[np.int64]) -> Fraction | None:
     return Fraction(int(seconds.sum()), len(seconds)) if len(seconds) else None
 
 
+class _Place(NamedTuple):
+    """Where a job is among those that wait, which the daemon asks in this order."""
+
+    since: int
+    tasks: int
+    position: int
+    job: EligibleJob
+
+
 def _claims(
     workload: Workload, schedule: Schedule, u: int, seconds: int, waits: NDArray[np.int64]
 ) -> Iterator[tuple[int, int, int]]:
@@ -95,35 +106,56 @@ def _claims(
     more = _more_at_work(workload, bays, schedule, u)
     begins, ends = defaultdict(list), defaultdict(list)
     jobs = np.flatnonzero((workload.organization == u) & (waits > seconds))
-    tasks = np.where(rigid, 1, workload.processors[jobs])
-    for job in jobs[np.lexsort((workload.position[jobs], tasks, workload.release[jobs]))].tolist():
+    for job in jobs.tolist():
         begins[int(workload.release[job]) + seconds].append(job)
         ends[int(workload.release[job] + waits[job])].append(job)
+    left, starts = workload.processors.copy(), _copies_started(workload, schedule, jobs)
     unused = bays.own[u]
     sharing = {
         one: [other for other, shares in zip(bays.partitions, row, strict=True) if shares]
         for one, row in zip(bays.partitions, bays.sharing.tolist(), strict=True)
     }
-    waiting: dict[int, EligibleJob] = {}
+    waiting: dict[int, _Place] = {}
+    order: list[_Place] = []
     asking: dict[int, int] = {}
     for t in sorted({*more, *begins, *ends, length}):
         if t > length:
             break
-        for job in ends[t]:
-            del waiting[job]
-        for job in begins[t]:
-            width = int(workload.processors[job])
+        for job, copies in starts[t]:
+            left[job] -= copies
+        fewer = [job for job, _ in starts[t] if job in waiting]
+        for job in {*ends[t], *fewer}:
+            del order[bisect_left(order, waiting.pop(job))]
+        for job in {*begins[t], *fewer}.difference(ends[t]):
+            since, width = int(workload.release[job]), int(left[job])
             size = (width, 1) if rigid else (1, width)
             partitions = (bays.partitions[bays.partition[job]],)
-            waiting[job] = EligibleJob(job, name, t - seconds, *size, partitions)
+            one = EligibleJob(job, name, since, *size, partitions)
+            waiting[job] = _Place(since, one.tasks, int(workload.position[job]), one)
+            insort(order, waiting[job])
         unused = unused - more[t]
         places = zip(((name, one) for one in bays.partitions), unused.tolist(), strict=True)
-        fitting = Lent(dict(places), sharing).fitting(waiting.values()) if t < length else ()
+        fitting = (
+            Lent(dict(places), sharing).fitting(one.job for one in order) if t < length else ()
+        )
         fit = {job.job for job in fitting}
         for job in [job for job in asking if job not in fit]:
             yield job, asking.pop(job), t
         for job in fit:
             asking.setdefault(job, t)
+
+
+def _copies_started(
+    workload: Workload, schedule: Schedule, jobs: NDArray[np.int64]
+) -> defaultdict[int, list[tuple[int, int]]]:
+    """Returns second -> which of these jobs then start copies, and how many; none of whole jobs."""
+    found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    if workload.wide == "expand":
+        own = np.isin(schedule.job, jobs)
+        columns = (schedule.start[own], schedule.job[own], schedule.copies[own])
+        for start, job, copies in zip(*(one.tolist() for one in columns), strict=True):
+            found[start].append((job, copies))
+    return found
 
 
 def _more_at_work(

@@ -29,7 +29,7 @@ def literally(
     workload: Workload, schedule: Schedule, u: int, seconds: int
 ) -> tuple[set[int], int, dict[int, int]]:
     """The jobs that asked, how many were kept, and by how much each broken one was late."""
-    length, width = workload.window.length, workload.processors
+    length, width = workload.window.length, workload.processors.copy()
     start = workload.release + flow_times(workload, schedule) - workload.processing_time
     bays = workload.bays or one_bay(workload)
     used = np.zeros((length + 1, len(bays.owned)), dtype=np.int64)
@@ -50,6 +50,9 @@ def literally(
     asked: set[int] = set()
     kept, late = 0, {}
     for t in range(length + 1):
+        if workload.wide == "expand":
+            begun = schedule.start == t
+            np.subtract.at(width, schedule.job[begun], schedule.copies[begun])
         waiting = [
             EligibleJob(int(workload.position[job]), "u", int(workload.release[job]), *size, within)
             for job in np.flatnonzero(workload.organization == u)
@@ -111,6 +114,16 @@ def test_no_guarantee_is_broken_where_no_job_may_last_longer(
         sum(one.broken for one in guarantees_under(workload, [schedule], seconds)[schedule.policy])
         == 0
     )
+
+
+def test_copies_that_run_do_not_ask_again() -> None:
+    """So that beside those of a job that wait there is room for another job."""
+    jobs = [Job(1, 0, 100, 2), Job(0, 0, 200, 3), Job(0, 1, 10)]
+    workload = workload_of_jobs([4, 0], jobs, 60)
+    schedule = run_policy(workload, "fcfs")
+    own, _ = guarantees_under(workload, [schedule], 5)["fcfs"]
+    assert (own.asked, own.broken) == (2, 2)
+    assert own.late == (50 + 49) / 2
 
 
 def test_what_a_job_would_have_waited_on_its_owners_nodes_alone_is_said() -> None:
