@@ -6,14 +6,20 @@ site factor, or a nice below 0, as `scontrol top` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
-from shapleyprio.daemon.pushing.push import Ours, explains, known_at, live_keys
+from shapleyprio.daemon.pushing.push import (
+    Ours,
+    explains,
+    known_at,
+    live_keys,
+    news_of_foreign,
+)
 from shapleyprio.daemon.pushing.submission import given_on
 from shapleyprio.slurm.channels import CHANNELS, Claims
-from shapleyprio.slurm.port import PendingJob
-from shapleyprio.store import ManagedValue, View
+from shapleyprio.slurm.port import PendingJob, Slurm
+from shapleyprio.store import ClusterStore, ManagedValue, PublishedPoints, Transaction, View
 
 SITE_FACTOR, NICE = CHANNELS["site_factor"], CHANNELS["nice"]
 
@@ -22,6 +28,15 @@ Kind = Literal["priority", "site_factor", "nice"]
 
 Managed = Mapping[str, Mapping[str, ManagedValue]]
 """Name of a channel that writes to jobs -> key -> what we did there."""
+
+
+def managed_jobs(view: View, keys: Collection[str] | None = None) -> Managed:
+    """Returns what we did to jobs: those with these keys, or all."""
+    return {
+        name: view.pushes.managed_values(name, keys)
+        for name, one in CHANNELS.items()
+        if one.per_job
+    }
 
 
 def by_hand(
@@ -68,6 +83,51 @@ def set_by_hand(
     return {kind: tuple(labels) for kind, labels in found.items()}
 
 
+def set_since(
+    slurm: Slurm,
+    jobs: Iterable[PendingJob],
+    managed: Managed,
+    published: PublishedPoints | None,
+) -> dict[str, dict[str, int]]:
+    """Returns name of a channel -> key of a job -> what somebody has newly set where we wrote.
+
+    On record, it is what a rollback leaves at a job at which Slurm does not show it any more.
+
+    Args:
+        slurm: where the jobs wait.
+        jobs: that wait.
+        managed: what we did to jobs.
+        published: what the table of points gives.
+    """
+    found = {}
+    for name, values in managed.items():
+        channel = CHANNELS[name]
+        given = given_on(channel, published)
+        ours = [job for job in jobs if not live_keys([job]).isdisjoint(values)] if values else []
+        others = (
+            target
+            for target in channel.targets(slurm, ours, Claims())
+            if target.value not in given
+            and not any(
+                explains(one, target.value) for one in known_at(values, target.key, target.base_key)
+            )
+        )
+        if news := news_of_foreign(others, values):
+            found[name] = news
+    return found
+
+
+def note_set_since(store: ClusterStore, news: Mapping[str, Mapping[str, int]]) -> None:
+    """Keeps on record what `set_since` has found."""
+
+    def note(transaction: Transaction) -> None:
+        for channel, values in news.items():
+            transaction.pushes.note_by_hand(channel, values)
+
+    if news:
+        store.transact(note)
+
+
 def by_hand_in(view: View, job: PendingJob, organization: str) -> Mapping[Kind, int]:
     """Returns what somebody has set at an organization's job, as far as the store knows.
 
@@ -75,11 +135,7 @@ def by_hand_in(view: View, job: PendingJob, organization: str) -> Mapping[Kind, 
     """
     last = view.history.last_cycle()
     keys = live_keys([job])
-    managed = {
-        name: view.pushes.managed_values(name, keys)
-        for name, one in CHANNELS.items()
-        if one.per_job
-    }
+    managed = managed_jobs(view, keys)
     steering = view.history.steering()
     at_site = bool(steering) and steering[-1].channel == SITE_FACTOR.name
     points = {row.organization: row.priority for row in view.history.latest_standings()}

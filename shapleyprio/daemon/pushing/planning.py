@@ -9,7 +9,7 @@ import structlog
 
 from shapleyprio.common.wording import listed, names_shown
 from shapleyprio.daemon.pushing import push, submission
-from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, Managed, set_by_hand
+from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, Managed, set_by_hand, set_since
 from shapleyprio.daemon.pushing.cut_off import CutOff, LastKnown
 from shapleyprio.daemon.pushing.following import Followers, Foreign, values_after
 from shapleyprio.daemon.pushing.going_first import FirstJobs, PlannedFirst, SiteFactors
@@ -71,7 +71,7 @@ class Plan:
         postponed: how many more are left to the next cycle.
         at_submission: what new jobs had got from the table of points, for the record.
         missed: jobs, first seen, to which the table should have given points and did not.
-        set_by_others: key of a job -> what somebody else has newly set where we write.
+        set_by_others: as `set_since` has it.
         first: what puts the jobs of exceptions first.
         foreign: what others have set where we write.
         guarantees: as `Followed` has it.
@@ -83,7 +83,7 @@ class Plan:
     postponed: int = 0
     at_submission: Sequence[NewPush] = ()
     missed: int = 0
-    set_by_others: Mapping[str, int] = field(default_factory=dict)
+    set_by_others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     first: PlannedFirst = field(default_factory=PlannedFirst)
     foreign: Foreign = field(default_factory=Foreign)
     guarantees: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class Planner:
             waiting.queue, source.started, waiting.stamp.at, guaranteed
         )
         if pause is not None:
-            plan = self._plan_pause(pause, waiting.stamp)
+            plan = self._plan_pause(pause, waiting)
             return replace(plan, guarantees=followed.guarantees)
         plan = self._plan(waiting, followed.rows, self._read(waiting))
         parts = guaranteed.parts if guaranteed else ()
@@ -216,6 +216,10 @@ class Planner:
         strays = self._followers.await_values(
             channel, waiting.pending, values_after(followed, made, wanted), record.managed
         )
+        others = {name: of for name, of in record.of_jobs.items() if name != channel.name}
+        news = self._set_since(waiting, replace(record, of_jobs=others))
+        if channel.per_job:
+            news[channel.name] = push.news_of_foreign(foreign, record.managed)
         found = self._foreign_at(waiting, record, foreign, strays, at_site.ours)
         self._log_foreign(found)
         self._note_last_known(waiting, record)
@@ -226,9 +230,7 @@ class Planner:
             postponed=len(needed) - len(pushes),
             at_submission=submission.found_at(new, record.given, stamp),
             missed=submission.count_missed(seen, looked_at, record.published, wanted),
-            set_by_others=(
-                push.news_of_foreign(foreign, record.managed) if channel.per_job else {}
-            ),
+            set_by_others=news,
             first=planned_first,
             foreign=found,
         )
@@ -289,14 +291,20 @@ class Planner:
                 log.warning("steering is paused", by=pause.user, why=pause.reason)
         return pause
 
-    def _plan_pause(self, pause: PauseRow, stamp: Stamp) -> Plan:
+    def _set_since(self, waiting: PlanInput, record: _OnRecord) -> dict[str, Mapping[str, int]]:
+        """Returns what `set_since` finds."""
+        jobs = waiting.queue.jobs
+        return {**set_since(self._slurm, jobs, record.of_jobs, record.published)}
+
+    def _plan_pause(self, pause: PauseRow, waiting: PlanInput) -> Plan:
         """Plans to put back what was found, at once; unless it is to stay as it was written."""
         if self._cut_off is not None:
             self._cut_off.last_known = None
+        news = self._set_since(waiting, self._read(waiting))
         if pause.keep:
-            return Plan(pause=pause)
-        back = plan_rollback(self._store, self._slurm, CHANNELS.values(), stamp)
-        return Plan(pause=pause, pushes=back)
+            return Plan(pause=pause, set_by_others=news)
+        back = plan_rollback(self._store, self._slurm, CHANNELS.values(), waiting.stamp)
+        return Plan(pause=pause, pushes=back, set_by_others=news)
 
     def _read(self, waiting: PlanInput) -> _OnRecord:
         with self._store.reading() as view:

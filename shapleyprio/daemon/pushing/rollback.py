@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from shapleyprio.daemon.pushing import push
+from shapleyprio.daemon.pushing.by_hand import managed_jobs, note_set_since, set_since
 from shapleyprio.daemon.pushing.push import PushCounts, Stamp, Wanted
 from shapleyprio.daemon.pushing.submission import given_on, withdraw
 from shapleyprio.fairness.tenure import NOBODY, Tenures
@@ -106,6 +107,10 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
     fates: dict[tuple[str, str], PushState] = {}
     for _ in range(MOST_ROUNDS):
         stamp = Stamp(cycle=0, at=slurm.controller().time)
+        with store.reading() as view:
+            managed, published = managed_jobs(view), view.pushes.published_points()
+        if any(managed.values()):
+            note_set_since(store, set_since(slurm, slurm.pending().jobs, managed, published))
         found = plan_rollback(store, slurm, CHANNELS.values(), stamp)
         refused = {key for key, state in fates.items() if state is PushState.REFUSED}
         plan = [each for each in found if (each.channel, each.key) not in refused]

@@ -20,7 +20,7 @@ from shapleyprio.daemon.accounting.tally import Opening
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.forecasting.live import LiveForecasts
 from shapleyprio.daemon.pushing import push, submission
-from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR
+from shapleyprio.daemon.pushing.by_hand import SITE_FACTOR, note_set_since
 from shapleyprio.daemon.pushing.cut_off import CutOff
 from shapleyprio.daemon.pushing.following import Followers
 from shapleyprio.daemon.pushing.going_first import note_passed
@@ -372,9 +372,8 @@ class Cycle:
             report = replace(report, table_written=report.t)
         submission.note_found(self._store, plan.at_submission)
         note_passed(self._store, plan.first)
-        if plan.set_by_others:
-            news = plan.set_by_others
-            self._store.transact(lambda rows: rows.pushes.note_by_hand(self._channel.name, news))
+        if any(plan.set_by_others.values()):
+            note_set_since(self._store, plan.set_by_others)
             self._managed.forget()
         pushed = push.carry_out(self._store, self._slurm, plan.pushes)
         report = replace(report, pushed=pushed)

@@ -11,6 +11,7 @@ from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.lab.simulated import SimulatedSlurm
 from shapleyprio.store import ManagedValue
 from tests.daemon.consortium import FIRST, LAST, NAME, QUIET, Cluster, Service, config
+from tests.daemon.pushing.test_going_first import put_first
 from tests.daemon.pushing.test_pausing import pause, resume
 
 if TYPE_CHECKING:
@@ -178,6 +179,42 @@ def test_a_rollback_leaves_it_at_a_job_at_which_slurm_does_not_show_it(waiting: 
     waiting.roll_back()
     waiting.slurm.release(2)
     assert waiting.slurm.job(2).site_factor == HIGH
+
+
+@pytest.mark.parametrize("waiting", ["site_factor", "nice"], indirect=True)
+@pytest.mark.parametrize("keep", [True, False, None])
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_rollback_leaves_what_was_seen_before_slurm_hid_it(
+    waiting: Service, *, keep: bool | None, hidden: bool
+) -> None:
+    """It was seen during a pause, or by an earlier rollback."""
+    channel = waiting.config.push.channel
+    if keep is not None:
+        pause(waiting, keep=keep)
+        waiting.run()
+    waiting.slurm.write(channel, {"2": 77})
+    if keep is None:
+        waiting.roll_back()
+    else:
+        waiting.run()
+    if hidden:
+        waiting.slurm.hold(2)
+    waiting.roll_back()
+    if hidden:
+        waiting.slurm.release(2)
+    assert getattr(waiting.slurm.job(2), channel) == 77
+
+
+@pytest.mark.parametrize("waiting", CHANNELS, indirect=True)
+def test_what_is_set_at_a_job_that_went_first_stays_when_slurm_hides_it(waiting: Service) -> None:
+    put_first(waiting, 3)
+    waiting.run()
+    SimulatedSlurm.write(waiting.slurm, "site_factor", {"3": HIGH})
+    waiting.run()
+    waiting.slurm.hold(3)
+    waiting.run()
+    waiting.slurm.release(3)
+    assert waiting.slurm.job(3).site_factor == HIGH
 
 
 def test_a_rollback_leaves_what_follows_it_even_if_a_rollback_once_put_it_there(
