@@ -9,7 +9,7 @@ import click
 from shapleyprio.cli.common import user
 from shapleyprio.cli.options.refusals import refuse
 from shapleyprio.cli.options.shared import config_option, reason_option
-from shapleyprio.cli.options.types import INSTANT
+from shapleyprio.cli.options.types import SECOND
 from shapleyprio.common.wording import clock_time, visible
 from shapleyprio.config import connect, load_config
 from shapleyprio.config.segments import segments_of
@@ -23,7 +23,7 @@ from shapleyprio.store import ExceptionRow, Store
 @config_option
 @reason_option(required=False)
 @click.option("--before-all", is_flag=True, help="Before the jobs of the other organizations, too.")
-@click.option("--until", type=INSTANT, help="When it ends at the latest.")
+@click.option("--until", type=SECOND, help="When it ends at the latest.")
 @click.option("--undo", is_flag=True, help="End it now.")
 def command(
     jobid: str,

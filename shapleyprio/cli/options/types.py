@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import click
@@ -131,9 +131,23 @@ def instant(text: str) -> int:
     if text == ALWAYS:
         return BEGINNING
     try:
-        return max(BEGINNING, int(moment(text).astimezone(UTC).timestamp()))
-    except (ValueError, OverflowError) as error:
+        return second(text)
+    except ValueError as error:
         raise ValueError(f"{error} or {ALWAYS}") from None
+
+
+def second(text: str) -> int:
+    """Returns seconds since the epoch, of which every time zone knows the date.
+
+    Raises:
+        ValueError: it is neither a date, nor a date and time.
+    """
+    found = moment(text)
+    try:
+        day_later = found.astimezone(UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is out of range; expected a date such as 2026-01-31") from None
+    return max(BEGINNING, int((day_later - timedelta(days=1)).timestamp()))
 
 
 def moment(text: str) -> datetime:
@@ -162,6 +176,9 @@ MOMENT = Parsed("date", moment)
 
 INSTANT = Parsed("date", instant)
 """The type of an option that takes a date, a date and time, or "always"."""
+
+SECOND = Parsed("date", second)
+"""The type of an option that takes a date, or a date and time."""
 
 _MONTH = re.compile(r"(\d{4})-(\d\d)")
 
