@@ -113,3 +113,11 @@ def test_an_end_that_cannot_be_shown_in_every_zone_is_refused(
     assert result.exit_code == 2
     assert re.search("is not a date|is out of range", result.stderr)
     assert "or always" not in result.stderr
+
+
+def test_a_task_that_waits_within_its_array_is_not_said_to_be_missing(queue: CommandLine) -> None:
+    array = queue.slurm.submit("physics", array=5, processing_time=9)
+    queue.slurm.wait(10)
+    result = queue.run("first", f"{array}_2", "--reason", "x")
+    assert result.exit_code == 2
+    assert f"the tasks of {array}_[0-4] wait as one; name them all: {array}" in result.stderr

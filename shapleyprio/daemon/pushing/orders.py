@@ -12,6 +12,7 @@ from shapleyprio.daemon.pushing.by_hand import by_hand_in
 from shapleyprio.daemon.pushing.lasting import means
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.port import PendingJob, Slurm
+from shapleyprio.slurm.text.queue import has_first_task
 from shapleyprio.store import ClusterStore, ExceptionRow, PauseRow, Transaction, View
 
 
@@ -130,6 +131,11 @@ def _waiting(slurm: Slurm, label: str) -> tuple[int, str, list[PendingJob]]:
     for job in slurm.started():
         if label in {job.label, str(job.job_id), str(job.array_job_id)}:
             raise OrderError(f"job {label} is not pending: it has started")
+    whole = next((job for job in queue.jobs if has_first_task(job.label, label)), None)
+    if whole is not None:
+        raise OrderError(
+            f"the tasks of {whole.label} wait as one; name them all: {whole.array_job_id}"
+        )
     unreadable = ", or its line could not be read" if queue.malformed else ""
     raise OrderError(f"no job {label} is pending{unreadable}; see `squeue -j {label}`")
 
