@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import click
@@ -137,17 +137,15 @@ def instant(text: str) -> int:
 
 
 def second(text: str) -> int:
-    """Returns seconds since the epoch, of which every time zone knows the date.
+    """Returns seconds since the epoch.
 
     Raises:
         ValueError: it is neither a date, nor a date and time.
     """
-    found = moment(text)
     try:
-        day_later = found.astimezone(UTC) + timedelta(days=1)
-    except (ValueError, OverflowError):
+        return max(BEGINNING, int(moment(text).astimezone(UTC).timestamp()))
+    except OverflowError:
         raise ValueError(f"{text!r} is out of range; expected a date such as 2026-01-31") from None
-    return max(BEGINNING, int((day_later - timedelta(days=1)).timestamp()))
 
 
 def moment(text: str) -> datetime:
