@@ -67,6 +67,7 @@ def command(
             until=until,
         )
         row = orders.put_first(store.cluster(cluster), slurm, segments, row)
-    click.echo(
-        f"With the next cycle job {visible(row.label)} goes before {row.others} that are pending."
-    )
+        with store.cluster(cluster).reading() as view:
+            paused = view.orders.pause() is not None
+    when = "Once steering is resumed" if paused else "With the next cycle"
+    click.echo(f"{when} job {visible(row.label)} goes before {row.others} that are pending.")

@@ -119,3 +119,9 @@ def test_a_task_that_waits_within_its_array_is_not_said_to_be_missing(queue: Com
     result = queue.run("first", f"{array}_2", "--reason", "x")
     assert result.exit_code == 2
     assert f"the tasks of {array}_[0-4] wait as one; name them all: {array}" in result.stderr
+
+
+def test_during_a_pause_it_is_said_that_it_counts_afterwards(queue: CommandLine) -> None:
+    queue.run("pause", "--reason", "an odd queue")
+    result = queue.run("first", "3", "--reason", "x")
+    assert result.stdout.startswith("Once steering is resumed job 3 goes before all others")
