@@ -7,6 +7,7 @@ site factor, or a nice below 0, as `scontrol top` does.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from typing import Literal
 
 from shapleyprio.daemon.pushing.push import (
@@ -70,14 +71,15 @@ def set_by_hand(
 ) -> dict[Kind, tuple[str, ...]]:
     """Returns what was set -> labels of the jobs where it was; see `by_hand` for the rest."""
     found: dict[Kind, list[str]] = {}
-    at_site = managed[SITE_FACTOR.name]
+
+    @cache
+    def points_of(account: str, partition: str) -> int | None:
+        return ours.points.get(claims.of_jobs_in(account, partition))
+
     for job in jobs:
-        factor = job.site_factor
-        if factor:  # most jobs have what we wrote last
-            known = at_site.get(SITE_FACTOR.key_of(job))
-            if known is not None and known.is_ours and known.written[-1] == factor:
-                factor = None
-        if job.is_fixed or job.nice < 0 or factor:
+        factor = job.site_factor  # most jobs have the points of their organization
+        is_other = bool(factor) and factor != points_of(job.account, job.partition)
+        if job.is_fixed or job.nice < 0 or is_other:
             for kind in by_hand(job, managed, ours, claims.of(job), user_top=user_top):
                 found.setdefault(kind, []).append(job.label)
     return {kind: tuple(labels) for kind, labels in found.items()}
