@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from shapleyprio.store import Store
 
 
-@pytest.fixture
-def sites(store: Store) -> list[Site]:
-    """Both clusters, in the pool since their first cycle."""
-    both = [Site(name, store, in_pool("c1", "c2")) for name in ("c1", "c2")]
-    for site in both:
-        site.run()
-    return both
-
-
 @pytest.mark.parametrize("departed", [BIOLOGY, PHYSICS], ids=["debtor", "creditor"])
 @pytest.mark.parametrize(
     ("rule", "owed"),

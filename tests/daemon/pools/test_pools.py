@@ -83,15 +83,6 @@ class Site(Service):
             yield connection
 
 
-@pytest.fixture
-def sites(store: Store) -> list[Site]:
-    """Both clusters, in the pool since their first cycle."""
-    both = [Site(name, store, in_pool("c1", "c2")) for name in ("c1", "c2")]
-    for site in both:
-        site.run()
-    return both
-
-
 def pass_time(sites: list[Site], seconds: int) -> None:
     for site in sites:
         site.slurm.wait(seconds)

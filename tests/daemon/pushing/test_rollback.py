@@ -197,11 +197,8 @@ def test_a_task_that_has_just_started_is_put_back_before_accounting_knows_it(
     assert [(job.site_factor, job.nice) for job in tasks] == [(0, 7)] * 3
 
 
-@pytest.mark.parametrize("channel", JOB_CHANNELS)
-@pytest.mark.parametrize("refuses", [False, True])
-def test_running_tasks_are_put_back_though_the_rest_of_their_array_was_before(
-    store: Store, channel: str, *, refuses: bool
-) -> None:
+def with_an_array_that_begins(store: Store, channel: str) -> tuple[Cluster, Service, int]:
+    """Three of four tasks run, which had waited as one in a cycle; with the array's number."""
     slurm = Cluster()
     blocker = slurm.fill("guest")
     array = slurm.submit("physics", processors=4, processing_time=10**6, array=4, nice=7)
@@ -209,6 +206,15 @@ def test_running_tasks_are_put_back_though_the_rest_of_their_array_was_before(
     service.run()
     slurm.cancel(blocker)
     slurm.wait(1)
+    return slurm, service, array
+
+
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+@pytest.mark.parametrize("refuses", [False, True])
+def test_running_tasks_are_put_back_though_the_rest_of_their_array_was_before(
+    store: Store, channel: str, *, refuses: bool
+) -> None:
+    slurm, service, array = with_an_array_that_begins(store, channel)
     service.restart(config({**PHYSICS, "accounts": []}, BIOLOGY, push={"channel": channel}))
     service.run()
     slurm.wait(10)
@@ -284,13 +290,7 @@ def test_a_task_that_neither_waits_nor_runs_for_a_moment_is_found_by_the_next_lo
     store: Store, monkeypatch: pytest.MonkeyPatch, channel: str, afterwards: str
 ) -> None:
     """It ran when the queue was read, and waits when the running jobs are."""
-    slurm = Cluster()
-    blocker = slurm.fill("guest")
-    array = slurm.submit("physics", processors=4, processing_time=10**6, array=4, nice=7)
-    service = Service(slurm, store, config(push={"channel": channel}))
-    service.run()
-    slurm.cancel(blocker)
-    slurm.wait(1)
+    slurm, service, array = with_an_array_that_begins(store, channel)
     task = next(
         job.job_id
         for job in slurm._engine.started()
