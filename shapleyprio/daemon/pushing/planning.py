@@ -217,9 +217,9 @@ class Planner:
             channel, waiting.pending, values_after(followed, made, wanted), record.managed
         )
         others = {name: of for name, of in record.of_jobs.items() if name != channel.name}
-        news = self._set_since(waiting, replace(record, of_jobs=others))
-        if channel.per_job:
-            news[channel.name] = push.news_of_foreign(foreign, record.managed)
+        news = set_since(self._slurm, waiting.queue.jobs, others, record.published)
+        if channel.per_job and (here := push.news_of_foreign(foreign, record.managed)):
+            news[channel.name] = here
         found = self._foreign_at(waiting, record, foreign, strays, at_site.ours)
         self._log_foreign(found)
         self._note_last_known(waiting, record)
@@ -291,16 +291,12 @@ class Planner:
                 log.warning("steering is paused", by=pause.user, why=pause.reason)
         return pause
 
-    def _set_since(self, waiting: PlanInput, record: _OnRecord) -> dict[str, Mapping[str, int]]:
-        """Returns what `set_since` finds."""
-        jobs = waiting.queue.jobs
-        return {**set_since(self._slurm, jobs, record.of_jobs, record.published)}
-
     def _plan_pause(self, pause: PauseRow, waiting: PlanInput) -> Plan:
         """Plans to put back what was found, at once; unless it is to stay as it was written."""
         if self._cut_off is not None:
             self._cut_off.last_known = None
-        news = self._set_since(waiting, self._read(waiting))
+        record = self._read(waiting)
+        news = set_since(self._slurm, waiting.queue.jobs, record.of_jobs, record.published)
         if pause.keep:
             return Plan(pause=pause, set_by_others=news)
         back = plan_rollback(self._store, self._slurm, CHANNELS.values(), waiting.stamp)

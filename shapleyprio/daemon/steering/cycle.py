@@ -372,7 +372,7 @@ class Cycle:
             report = replace(report, table_written=report.t)
         submission.note_found(self._store, plan.at_submission)
         note_passed(self._store, plan.first)
-        if any(plan.set_by_others.values()):
+        if plan.set_by_others:
             note_set_since(self._store, plan.set_by_others)
             self._managed.forget()
         pushed = push.carry_out(self._store, self._slurm, plan.pushes)
