@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import merge
 from typing import NamedTuple
 
 import numpy as np
@@ -97,6 +98,34 @@ class _Place(NamedTuple):
     job: EligibleJob
 
 
+class _Queue:
+    """The jobs that have waited for as long as the guarantee says, in that order."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, _Place] = {}
+        self._of_width: defaultdict[int, list[_Place]] = defaultdict(list)
+
+    def __contains__(self, job: int) -> bool:
+        return job in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, place: _Place) -> None:
+        self._places[place.job.job] = place
+        insort(self._of_width[place.job.processors], place)
+
+    def remove(self, job: int) -> None:
+        place = self._places.pop(job)
+        order = self._of_width[place.job.processors]
+        del order[bisect_left(order, place)]
+
+    def within(self, processors: int) -> Iterator[EligibleJob]:
+        """Yields those that ask for no more processors: of thousands, few fit."""
+        orders = (order for width, order in self._of_width.items() if width <= processors)
+        return (place.job for place in merge(*orders))
+
+
 def _claims(
     workload: Workload, schedule: Schedule, u: int, seconds: int, waits: NDArray[np.int64]
 ) -> Iterator[tuple[int, int, int]]:
@@ -115,8 +144,7 @@ def _claims(
         one: [other for other, shares in zip(bays.partitions, row, strict=True) if shares]
         for one, row in zip(bays.partitions, bays.sharing.tolist(), strict=True)
     }
-    waiting: dict[int, _Place] = {}
-    order: list[_Place] = []
+    waiting = _Queue()
     asking: dict[int, int] = {}
     for t in sorted({*more, *begins, *ends, length}):
         if t > length:
@@ -125,19 +153,19 @@ def _claims(
             left[job] -= copies
         fewer = [job for job, _ in starts[t] if job in waiting]
         for job in {*ends[t], *fewer}:
-            del order[bisect_left(order, waiting.pop(job))]
+            waiting.remove(job)
         for job in {*begins[t], *fewer}.difference(ends[t]):
             since, width = int(workload.release[job]), int(left[job])
             size = (width, 1) if rigid else (1, width)
             partitions = (bays.partitions[bays.partition[job]],)
             one = EligibleJob(job, name, since, *size, partitions)
-            waiting[job] = _Place(since, one.tasks, int(workload.position[job]), one)
-            insort(order, waiting[job])
+            waiting.add(_Place(since, one.tasks, int(workload.position[job]), one))
         unused = unused - more[t]
+        if not waiting and not asking:
+            continue
+        room = max(unused.tolist()) if t < length else 0
         places = zip(((name, one) for one in bays.partitions), unused.tolist(), strict=True)
-        fitting = (
-            Lent(dict(places), sharing).fitting(one.job for one in order) if t < length else ()
-        )
+        fitting = Lent(dict(places), sharing).fitting(waiting.within(room))
         fit = {job.job for job in fitting}
         for job in [job for job in asking if job not in fit]:
             yield job, asking.pop(job), t
