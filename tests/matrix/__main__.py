@@ -80,8 +80,8 @@ def matrix(
 
     RELEASE is 22.05, 24.11 or 26.05; all of them without one. For each one a Debian root is made
     with mmdebstrap and kept in .matrix/, the packages are built and installed there, and used
-    from init to removal; then the tests on a real Slurm, a short demo and a small trial run on
-    what was installed. Exit codes: 0 all passed; 1 something failed; 3 not possible here;
+    from init to removal; then the tests on a real Slurm, a small trial among them, and a short demo
+    run on what was installed. Exit codes: 0 all passed; 1 something failed; 3 not possible here;
     130 interrupted by Ctrl-C.
     """
     if write_table and (releases or beside_test):

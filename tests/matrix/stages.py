@@ -116,7 +116,7 @@ def _tests(roots: Roots, sources: Sources) -> str:
     hours one of them runs out. What failed is named in any case.
     """
     try:
-        return _pytest(roots, sources, "tests", ("-m", "real_slurm", *FOLDERS))
+        return _pytest(roots, sources, "tests", ("-m", "real_slurm", *TRIALS, *FOLDERS))
     except MatrixError as error:
         log = roots.log_file("tests")
         failed = failed_tests(log.read_text(errors="replace"))
@@ -144,10 +144,6 @@ def _pyslurm(roots: Roots, sources: Sources) -> str:
     if layer is None:
         return "not built, see python -m tests.matrix pyslurm"
     return _pytest(roots, sources, "pyslurm", ("-k", "pyslurm", CONTRACT), below=[layer])
-
-
-def _trial(roots: Roots, sources: Sources) -> str:
-    return _pytest(roots, sources, "trial", TRIALS)
 
 
 def _demo(roots: Roots, sources: Sources) -> str:
@@ -181,11 +177,10 @@ STAGES: dict[str, Callable[[Roots, Sources], str]] = {
     "tests": _tests,
     "pyslurm": _pyslurm,
     "demo": _demo,
-    "trial": _trial,
 }
 """Name -> what it does; it returns what it found in a few words."""
 
-OF_EACH_RELEASE = frozenset({"tests", "trial"})
+OF_EACH_RELEASE = frozenset({"tests"})
 """Stages with tests on the testbed alone, which `./run test` runs on the machine's own Slurm."""
 
 
@@ -197,7 +192,8 @@ def _pytest(
     with roots.scratch() as scratch:
         source = sources.export(scratch / "source", without=["shapleyprio"])
         options = (
-            *("-n2", "--dist=loadfile"),  # while one waits for its Slurm, the other computes
+            # while two wait for their Slurm, the other computes; what waits for long comes first
+            *("-n3", "--dist=loadfile", "--no-loadscope-reorder"),
             *("-p", "no:cacheprovider", "-r", "fEs", f"--durations={SLOWEST}", *paths),
         )
         step = Step(

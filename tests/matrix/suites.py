@@ -42,4 +42,4 @@ TRIALS = (
     "tests/lab/rehearsal/test_real_rehearsal.py",
     "tests/lab/rehearsal/test_university.py",
 )
-"""The trial and the rehearsals that are run on each release."""
+"""The trial and the rehearsals that are run on each release; they wait for long."""
