@@ -34,10 +34,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # where a failure would surprise, the same examples every time; elsewhere new ones
-settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("default", deadline=None, max_examples=40, derandomize="CI" in os.environ)
 # where every line is traced, a few examples reach the lines that many reach, and where Python or
 # Slurm are other ones, they reach what is there
 settings.register_profile("few", parent=settings.get_profile("default"), max_examples=10)
+# for whoever changes what they are about
+settings.register_profile("many", parent=settings.get_profile("default"), max_examples=400)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -7,16 +7,33 @@ at another.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from xdist.remote import Producer
     from xdist.workermanage import WorkerController
 
-MOST_WAITING = 3  # workers, as long as there is something to compute
+MOST_WAITING = 4  # workers, as long as there is something to compute
+
+LONGEST = (
+    "tests/lab/trial/test_real_trial.py",
+    "tests/end_to_end/test_guarantees.py",
+    "tests/lab/rehearsal/test_university.py",
+    "tests/daemon/test_fault_life.py",
+    "tests/end_to_end/test_forecasts.py",
+    "tests/slurm/test_contract.py",
+    "tests/hostile/test_jobs.py",
+    "tests/lab/demo/test_demo.py",
+    "tests/end_to_end/test_association.py",
+    "tests/cli/test_bench_slurm.py",
+)
+"""Files on real servers that take minutes each, so that they are begun first."""
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
@@ -24,15 +41,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 
 class Lanes(LoadFileScheduling):  # type: ignore[misc] # as xdist ships no types
-    """Hands out files; at most three workers have one with a real server while others compute."""
+    """Hands out files; at most four workers have one with a real server while others compute."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         waiting = sum(self._waits(other) for other in self.nodes if other is not node)
         wanted = waiting < MOST_WAITING
-        for file in self.workqueue:
-            if self._is_on_a_server(file) is wanted:
-                self.workqueue.move_to_end(file, last=False)
-                break
+        found = [file for file in self.workqueue if self._is_on_a_server(file) is wanted]
+        if found:
+            self.workqueue.move_to_end(min(found, key=_place), last=False)
         super()._assign_work_unit(node)
 
     def _waits(self, node: WorkerController) -> bool:
@@ -43,5 +59,14 @@ class Lanes(LoadFileScheduling):  # type: ignore[misc] # as xdist ships no types
         )
 
     def _is_on_a_server(self, file: str) -> bool:
-        text = (self.config.rootpath / file).read_text(encoding="utf-8")
-        return "real_slurm" in text or "real_server" in text
+        return _needs_a_server(self.config.rootpath / file)
+
+
+@cache
+def _needs_a_server(file: Path) -> bool:
+    text = file.read_text(encoding="utf-8")
+    return "real_slurm" in text or "real_server" in text
+
+
+def _place(file: str) -> int:
+    return LONGEST.index(file) if file in LONGEST else len(LONGEST)

@@ -333,7 +333,7 @@ def test_a_controller_killed_right_after_a_push_gets_the_priorities_again(
         return int(float(found[1])) if found else 0
 
     gauges = "shapleyprio_organization_balance"
-    cluster.restart("slurmctld")  # so saved what is taken back, or its kill would bring it back
+    cluster.restart("slurmctld")  # saves what the fixture has undone, or the kill would revive it
     consortium.configure(organizations=turned(1))
     with consortium.daemon() as daemon:
         consortium.until(lambda: any(p.new for p in consortium.pushes()), what="the push to begin")

@@ -82,7 +82,7 @@ def test_with_it_the_guarantee_is_not_broken_by_others_who_want_the_nodes_for_ho
     remedy: Remedy,
 ) -> None:
     cluster = consortium.cluster
-    consortium.configure(poll_seconds=30, guarantee=f"{GUARANTEE}s")
+    consortium.configure(poll_seconds=60, guarantee=f"{GUARANTEE}s")
     with ExitStack() as stack:
         hostile = stack.enter_context(remedy(cluster))
         stack.callback(clear, cluster)

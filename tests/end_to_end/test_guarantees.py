@@ -26,7 +26,7 @@ def indebted(consortium: Consortium) -> Iterator[Consortium]:
     """Gamma comes last by the rule, and everybody has a guarantee."""
     work = consortium.cluster.submit("gamma", DEBT_SECONDS, processors=ALL_CPUS)
     consortium.until(lambda: not consortium.state(work), what="gamma's work to end")
-    consortium.configure(poll_seconds=30, guarantee=f"{GUARANTEE}s")
+    consortium.configure(poll_seconds=60, guarantee=f"{GUARANTEE}s")
     yield consortium
     consortium.close()
     clear(consortium.cluster)
@@ -85,7 +85,7 @@ def test_it_is_kept_under_short_jobs_of_others_though_the_rule_puts_its_owner_la
 def test_it_is_asked_for_ahead_where_others_may_hold_all_nodes_for_longer(
     indebted: Consortium,
 ) -> None:
-    indebted.configure(poll_seconds=30, guarantee=f"{GUARANTEE}s", guarantee_ahead=True)
+    indebted.configure(poll_seconds=60, guarantee=f"{GUARANTEE}s", guarantee_ahead=True)
     held = [submit(indebted, name, 6 * GUARANTEE) for name in ("alpha", "beta", "beta")]
     for job in held:
         indebted.await_start(job)

@@ -17,6 +17,7 @@ from shapleyprio.replay.logs.exports.writing import export
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.store import Store
 from tests.daemon.consortium import NAME
+from tests.examples import examples
 from tests.replay.test_exports import Members, fill, members, pack
 
 SCALARS = st.one_of(
@@ -40,7 +41,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Members:
     return members(file)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_end_the_reader_of_exports_by_any_values(
     tmp_path_factory: pytest.TempPathFactory, good: Members, data: st.DataObject

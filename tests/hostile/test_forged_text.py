@@ -28,6 +28,7 @@ from shapleyprio.slurm.text.queue import factors_line, refusals, target_of, valu
 from shapleyprio.slurm.text.squeue import ARRAY_FIELDS, OWN_FIELDS, OWN_SEPARATOR, WaitingRecords
 from shapleyprio.slurm.text.values import new_delimiter
 from tests.daemon.pushing import test_urgency as urgency
+from tests.examples import examples
 
 STALE = new_delimiter()
 """The delimiter of an earlier call, which an attacker may have seen."""
@@ -136,7 +137,7 @@ esac
 """
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=HOSTILE, user=HOSTILE)
 @example(name="x\n1|beta|9|99\n1|evil||98\n1|y", user="ann")
 @example(name="x", user="ann\nClusterName=c1 Account=beta UserName= Partition= Priority=9 ID=3(1)")

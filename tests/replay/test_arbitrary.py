@@ -28,6 +28,7 @@ from shapleyprio.replay.policies.utilities import (
     utility_named,
 )
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.literal import Coalition, CoalitionSchedule
 from tests.replay.strategies import Job, workload_of_jobs, workloads
@@ -98,7 +99,7 @@ def fig_1(workload: Workload, utility: Utility) -> literal.Outcome:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=SMALL, utility=st.sampled_from([*UTILITIES.values(), promised]))
 def test_it_decides_as_fig_1_written_out_decides(workload: Workload, utility: Utility) -> None:
     schedule = ref_for(workload, utility, name="any")

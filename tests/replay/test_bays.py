@@ -17,6 +17,7 @@ from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.workload import Workload, jobs_of
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.certificate import KEYS, processors_started
 from tests.replay.literal_bays import ConfinedSchedule
@@ -91,7 +92,7 @@ def owners(schedule: Schedule) -> list[tuple[int, int, int, int]]:
 # the oracle itself
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=EXPANDED | RIGID, policy=st.sampled_from(["fcfs", "fairshare", "roundrobin"]))
 def test_the_oracle_with_a_single_bay_is_the_one_without(workload: Workload, policy: str) -> None:
     expected = literal.simulated(workload, policy, seed=0).starts
@@ -106,13 +107,13 @@ def one_bay(workload: Workload) -> Bays:
 # the kernel against the oracle
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(workload=CONFINED)
 def test_ref_is_the_literal_one(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=placed(CONFINED))
 def test_jobs_start_alike_whosever_processors_they_really_got(workload: Workload) -> None:
     schedule = run_policy(workload, "ref")
@@ -122,7 +123,7 @@ def test_jobs_start_alike_whosever_processors_they_really_got(workload: Workload
 
 
 @pytest.mark.parametrize("policy", sorted(KEYS))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(workload=CONFINED)
 def test_starts_and_owners_are_the_literal_ones(policy: str, workload: Workload) -> None:
     schedule = run_policy(workload, policy)
@@ -138,7 +139,7 @@ def test_starts_and_owners_are_the_literal_ones(policy: str, workload: Workload)
     ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(workload=CONFINED, count=st.integers(1, 3), seed=st.integers(0, 2**40))
 def test_rand_is_the_literal_one(workload: Workload, count: int, seed: int) -> None:
     schedule = run_policy(workload, "rand", seed=seed, orderings=count)
@@ -160,7 +161,7 @@ def test_rand_is_the_literal_one(workload: Workload, count: int, seed: int) -> N
 # what must be the same
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=EXPANDED | RIGID, policy=st.sampled_from([*sorted(KEYS), "ref", "rand"]))
 def test_one_bay_for_all_is_no_bay_at_all(workload: Workload, policy: str) -> None:
     within, without = (
@@ -177,7 +178,7 @@ OF_ALL_PARTITIONS = {"roundrobin", "karma", "kai", "kai:20s"}
 
 
 @pytest.mark.parametrize("policy", sorted({*KEYS, "ref"} - OF_ALL_PARTITIONS))
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(one=EXPANDED | RIGID, two=EXPANDED)
 def test_bays_that_do_not_overlap_are_replays_of_their_own(
     policy: str, one: Workload, two: Workload

@@ -15,13 +15,14 @@ from shapleyprio.replay.engine.limits import ref_block
 from shapleyprio.replay.engine.state import World
 from shapleyprio.replay.engine.values import exact_moments
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay.test_horizon import with_horizon
 from tests.replay.test_ref import QUEUES
 
 LONG_QUEUES = st.one_of(QUEUES, with_horizon(QUEUES, longest=1_500))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(workload=LONG_QUEUES, number=st.integers(0, 4))
 def test_rough_keys_that_differ_by_more_than_the_doubt_are_in_order(
     workload: Workload, number: int

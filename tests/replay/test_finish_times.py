@@ -15,6 +15,7 @@ from shapleyprio.replay.finish_times import FinishTimes, finish_times
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.strategies import Job, jobs_of, workload_of_jobs, workloads
 from tests.replay.test_policies import BACKFILLS, RIGID
@@ -62,7 +63,7 @@ def literal_rho(workload: Workload, schedule: Schedule, u: int) -> tuple[Fractio
     return rho, len(own) - len(could)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     workload=EXPANDED | RIGID,
     policy=st.sampled_from(["ref", "directcontr", "fairshare", "fcfs", "karma"]),
@@ -74,7 +75,7 @@ def test_flow_times_are_summed_and_divided(workload: Workload, policy: str) -> N
     assert list(zip(found.rho, found.never_alone, strict=True)) == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     workload=workloads(
         organizations=st.just(1),

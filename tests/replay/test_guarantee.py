@@ -25,6 +25,7 @@ from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.choices import Guarantee
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.workload import Window, Workload, jobs_of, whole_log, workload_of
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.certificate import processors_started
 from tests.replay.literal_bays import ConfinedSchedule
@@ -327,7 +328,7 @@ def simulated(
 
 
 @pytest.mark.parametrize("policy", sorted(set(DECIDED) - OWNERS_DECIDE))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=BUSY | BUSY_AND_WIDE | RIGID | CROWDED_AND_WHOLE | IN_BAYS, seconds=SECONDS)
 def test_what_goes_first_is_what_the_daemon_puts_first(
     policy: str, workload: Workload, seconds: int
@@ -343,7 +344,7 @@ BACKFILLED = crowded(
 
 
 @pytest.mark.parametrize("policy", ["fairshare", "fcfs"])
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(workload=BACKFILLED | in_bays(BACKFILLED), seconds=SECONDS)
 def test_jobs_ask_ahead_by_as_long_as_their_processors_may_be_held(
     policy: str, workload: Workload, seconds: int
@@ -386,7 +387,7 @@ def longest_job(workload: Workload) -> int:
 
 
 @pytest.mark.parametrize("policy", ["directcontr", "fairshare", "rule:directcontr", "live", "fcfs"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=CROWDED, seconds=st.integers(1, 6))
 def test_who_asks_is_served_before_the_longest_job_could_have_ended(
     policy: str, workload: Workload, seconds: int
@@ -432,7 +433,7 @@ def asking(
 
 
 @pytest.mark.parametrize("policy", ["directcontr", "fairshare", "live"])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(workload=in_bays(CROWDED_AND_WHOLE), seconds=st.integers(1, 6))
 def test_of_all_partitions_the_longest_wait_that_asks_is_served_as_soon(
     policy: str, workload: Workload, seconds: int

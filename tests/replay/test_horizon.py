@@ -15,6 +15,7 @@ from shapleyprio.replay.engine import limits
 from shapleyprio.replay.measures.measures import contributed, measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay import literal, test_policies
 from tests.replay.certificate import KEYS, certify, processors_started
 from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
@@ -37,7 +38,7 @@ INDIFFERENT = ["simpl-direct", "fairshare", "currfairshare", "karma", "kai", "ro
 # the oracle itself
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=BUSY)
 def test_the_oracles_worth_is_the_daemons(workload: Workload) -> None:
     schedule, t = literal.simulated(workload, "fcfs", seed=0), workload.window.length
@@ -62,32 +63,32 @@ def test_the_oracles_worth_is_the_daemons(workload: Workload) -> None:
 # the kernel against the oracle
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(workload=workloads(horizons=HORIZONS))
 def test_ref_is_the_literal_one(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(workload=with_horizon(QUEUES, longest=1_500))
 def test_ref_of_queues_that_last(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(workload=BUSY, seconds=st.integers(1, 12))
 def test_ref_does_not_depend_on_where_its_blocks_end(workload: Workload, seconds: int) -> None:
     with blocks_of(seconds):
         assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(workload=RIGID)
 def test_coalitions_run_the_same_rule_for_rigid_jobs(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     workload=workloads(
         lengths=st.integers(900_000, 1_000_000),
@@ -126,7 +127,7 @@ def test_a_horizon_decides_who_comes_next(policy: str) -> None:
     assert first == {None: 1, 1: 0}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     workload=workloads(organizations=st.integers(2, 3), jobs=12, horizons=HORIZONS),
     count=st.integers(1, 3),
@@ -137,7 +138,7 @@ def test_rand_is_the_literal_one(workload: Workload, count: int, seed: int) -> N
 
 
 @pytest.mark.parametrize("policy", sorted(KEYS))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=BUSY | RIGID, seed=st.integers(0, 2**40))
 def test_every_decision_is_the_policys(policy: str, workload: Workload, seed: int) -> None:
     schedule = run_policy(workload, policy, seed=seed)
@@ -147,7 +148,7 @@ def test_every_decision_is_the_policys(policy: str, workload: Workload, seed: in
 
 
 @pytest.mark.parametrize("policy", INDIFFERENT)
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(workload=BUSY | RIGID)
 def test_other_policies_decide_as_without(policy: str, workload: Workload) -> None:
     within, without = (
@@ -157,7 +158,7 @@ def test_other_policies_decide_as_without(policy: str, workload: Workload) -> No
     assert within == without
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=BUSY, policy=st.sampled_from(["ref", "rand", *sorted(KEYS)]))
 def test_a_horizon_as_long_as_the_window_changes_nothing(workload: Workload, policy: str) -> None:
     length = workload.window.length

@@ -20,6 +20,7 @@ from shapleyprio.replay.policies import RunOptions, policy_named, run_policy
 from shapleyprio.replay.policies.own import OwnPolicy, own_decisions, rule_decisions
 from shapleyprio.replay.workloads.choices import Backfill
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
 
 BACKFILLS: st.SearchStrategy[Backfill] = st.sampled_from(["none", "easy"])
@@ -71,7 +72,7 @@ def test_the_daemons_own_directcontr_makes_the_schedule_of_the_policy(
     assert rule.contribution == engine.contribution
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(workload=workloads(organizations=st.just(2)) | RIGID, seed=st.integers(0, 99))
 def test_the_daemons_own_shapley_starts_what_live_starts_as_long_as_no_scores_tie(
     workload: Workload, seed: int

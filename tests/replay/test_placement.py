@@ -19,6 +19,7 @@ from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload, workload_of
+from tests.examples import examples
 from tests.replay.certificate import certify
 from tests.replay.strategies import Job, placed, workload_of_jobs, workloads
 
@@ -95,7 +96,7 @@ def parts_by_job(workload: Workload) -> dict[int, list[int]]:
 
 
 @pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare", "fcfs"])
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(workload=placed(BUSY | RIGID))
 def test_a_job_gets_what_it_really_got_as_far_as_that_is_free(
     policy: str, workload: Workload
@@ -104,7 +105,7 @@ def test_a_job_gets_what_it_really_got_as_far_as_that_is_free(
     assert given_to(schedule) == owners_taken_one_by_one(workload, schedule)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(workload=placed(BUSY | RIGID))
 def test_directcontr_counts_the_owners_that_were_chosen(workload: Workload) -> None:
     certify(workload, run_policy(workload, "directcontr"))
@@ -121,7 +122,7 @@ def test_who_got_what_must_be_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare", "fcfs"])
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(workload=BUSY | RIGID)
 def test_every_processor_is_one_of_whoever_has_the_most_free(
     policy: str, workload: Workload
@@ -131,14 +132,14 @@ def test_every_processor_is_one_of_whoever_has_the_most_free(
     assert given_to(schedule) == owners_taken_one_by_one(workload, schedule)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(workload=BUSY | RIGID)
 def test_directcontr_decides_by_what_was_really_executed_for_others(workload: Workload) -> None:
     workload = replace(workload, placement="least-loaded")
     certify(workload, run_policy(workload, "directcontr"))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(workload=BUSY, seeds=st.tuples(st.integers(0, 99), st.integers(0, 99)))
 def test_nothing_is_left_to_chance(workload: Workload, seeds: tuple[int, int]) -> None:
     workload = replace(workload, placement="least-loaded")

@@ -22,6 +22,7 @@ from shapleyprio.replay.workloads.choices import Backfill, Wide
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from shapleyprio.replay.workloads.workload import Window, Workload, workload_of
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.certificate import KEYS, NotCertified, certify, processors_started, rows
 from tests.replay.strategies import Job, workload_of_jobs, workloads
@@ -81,7 +82,7 @@ def schedule_of(workload: Workload, policy: str, seed: int) -> Schedule:
 
 
 @pytest.mark.parametrize("policy", DECIDED)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(workload=BUSY | RIGID, seed=st.integers(0, 99))
 def test_a_schedule_made_word_for_word_is_certified(
     policy: str, workload: Workload, seed: int
@@ -92,7 +93,7 @@ def test_a_schedule_made_word_for_word_is_certified(
 
 
 @pytest.mark.parametrize("policy", DECIDED)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(workload=BUSY | RIGID, data=st.data())
 def test_any_other_decision_is_refused(
     policy: str, workload: Workload, data: st.DataObject
@@ -160,14 +161,14 @@ def test_policies_are_distinguished(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", DECIDED)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=BUSY | workloads(), seed=st.integers(0, 2**40))
 def test_every_decision_is_the_policys(policy: str, workload: Workload, seed: int) -> None:
     certify(workload, run_policy(workload, policy, seed=seed))
 
 
 @pytest.mark.parametrize("policy", DECIDED)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     workload=workloads(
         lengths=st.integers(900_000, 10_000_000),
@@ -182,7 +183,7 @@ def test_every_decision_over_months_is_the_policys(policy: str, workload: Worklo
 
 
 @pytest.mark.parametrize("policy", DECIDED)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=RIGID, seed=st.integers(0, 2**40))
 def test_every_decision_about_rigid_jobs_is_the_policys(
     policy: str, workload: Workload, seed: int
@@ -191,7 +192,7 @@ def test_every_decision_about_rigid_jobs_is_the_policys(
 
 
 @pytest.mark.parametrize("policy", sorted(set(DECIDED) - OWNERS_DECIDE))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(workload=BUSY | RIGID)
 def test_where_owners_do_not_matter_starts_are_those_of_the_papers(
     policy: str, workload: Workload
@@ -202,7 +203,7 @@ def test_where_owners_do_not_matter_starts_are_those_of_the_papers(
 
 
 @pytest.mark.parametrize("policy", [*DECIDED, "rand"])
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(workload=BUSY | RIGID, seed=st.integers(0, 2**40))
 def test_a_seed_always_gives_the_same_schedule(policy: str, workload: Workload, seed: int) -> None:
     one, two = (run_policy(workload, policy, seed=seed) for _ in range(2))
@@ -211,7 +212,7 @@ def test_a_seed_always_gives_the_same_schedule(policy: str, workload: Workload, 
 
 
 @pytest.mark.parametrize("policy", sorted({*DECIDED, "ref", "rand"} - ONE_COPY_EACH))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(workload=BUSY_AND_WIDE, seed=st.integers(0, 2**40))
 def test_copies_that_start_together_on_ones_processors_are_one_entry(
     policy: str, workload: Workload, seed: int

@@ -16,6 +16,7 @@ from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.certificate import certify, processors_started
 from tests.replay.strategies import Job, workload_of_jobs, workloads
@@ -70,7 +71,7 @@ def assert_is_rand_for_some_orderings(workload: Workload, count: int, seed: int)
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(workload=SMALL, count=st.integers(1, 4), seed=st.integers(0, 2**40))
 def test_rand_is_what_the_papers_define_for_some_orderings(
     workload: Workload, count: int, seed: int
@@ -78,7 +79,7 @@ def test_rand_is_what_the_papers_define_for_some_orderings(
     assert_is_rand_for_some_orderings(workload, count, seed)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(workload=WIDE, count=st.integers(1, 2), seed=st.integers(0, 2**40))
 def test_sampled_coalitions_start_copies_of_wide_jobs_whenever_processors_are_free(
     workload: Workload, count: int, seed: int
@@ -86,7 +87,7 @@ def test_sampled_coalitions_start_copies_of_wide_jobs_whenever_processors_are_fr
     assert_is_rand_for_some_orderings(workload, count, seed)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(workload=RIGID, count=st.integers(1, 2), seed=st.integers(0, 2**40))
 def test_sampled_coalitions_run_the_same_rule_for_rigid_jobs(
     workload: Workload, count: int, seed: int
@@ -102,7 +103,7 @@ def test_a_job_too_wide_for_a_coalition_gives_its_organization_no_turn_there(see
     assert_is_rand_for_some_orderings(workload, 1, seed)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=workloads(), seed=st.integers(0, 2**40))
 def test_estimated_contributions_sum_to_what_all_are_worth_together(
     workload: Workload, seed: int

@@ -25,6 +25,7 @@ from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.choices import Backfill
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.fairness.examples import worth_by_parts
 from tests.replay import literal
 from tests.replay.certificate import certify, processors_started, rows
@@ -113,7 +114,7 @@ def test_eq_1_eq_2_and_the_potential_are_the_same_shapley_value(values: list[int
             assert phi == potential[coalition] - potential[coalition - {u}]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(workload=workloads())
 def test_nothing_is_decided_between_releases_and_ends(workload: Workload) -> None:
     every_second = literal.ref(workload, range(workload.window.length))
@@ -144,25 +145,25 @@ def test_fig_3_takes_an_organization_whose_start_fig_1_finds_nearest(
 # the kernel against the oracle
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(workload=workloads())
 def test_ref_is_what_the_papers_define(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(workload=workloads(organizations=st.just(5)))
 def test_ref_of_five_organizations_is_what_the_papers_define(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(workload=workloads(processing_times=st.just(1), owned=st.just(1), widths=st.just(1)))
 def test_ref_resolves_ties_as_the_papers_define(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     workload=workloads(
         lengths=st.integers(900_000, 1_000_000), processing_times=st.integers(1, 400_000)
@@ -172,13 +173,13 @@ def test_ref_of_long_windows_and_rare_jobs(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(workload=QUEUES)
 def test_ref_of_queues_that_last(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(workload=workloads(organizations=st.integers(2, 4)), seconds=st.integers(1, 12))
 def test_ref_does_not_depend_on_where_its_blocks_end(workload: Workload, seconds: int) -> None:
     with blocks_of(seconds):
@@ -193,13 +194,13 @@ def test_every_key_is_a_multiple_of_the_divisor() -> None:
         assert divisor // (divisor & -divisor) == odd_divisor(members)
 
 
-@settings(max_examples=3)
+@settings(max_examples=examples(3))
 @given(workload=workloads(organizations=st.just(7)))
 def test_ref_of_seven_organizations_is_what_the_papers_define(workload: Workload) -> None:
     assert_is_ref(workload)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     begins=st.lists(st.integers(1, 8), min_size=1, max_size=4),
     workload=workloads(organizations=st.integers(2, 3), owned=st.integers(1, 2), jobs=10),
@@ -252,7 +253,7 @@ def test_several_cores_decide_as_one_does(organizations: int, seconds: int) -> N
         assert one.contribution == other.contribution
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=workloads(), seed=st.integers(0, 2**32))
 def test_seeds_draw_owners_and_decide_nothing(workload: Workload, seed: int) -> None:
     first, again, other = (run_policy(workload, "ref", seed=s) for s in (seed, seed, seed + 1))
@@ -262,7 +263,7 @@ def test_seeds_draw_owners_and_decide_nothing(workload: Workload, seed: int) -> 
     certify(workload, other)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(workload=workloads(wide="rigid", backfills=BACKFILLS))
 def test_coalitions_run_the_same_rule_for_rigid_jobs(workload: Workload) -> None:
     assert_is_ref(workload)
@@ -271,7 +272,7 @@ def test_coalitions_run_the_same_rule_for_rigid_jobs(workload: Workload) -> None
 # Shapley's axioms hold for the contributions
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=workloads())
 def test_contributions_sum_to_the_value_of_the_consortium(workload: Workload) -> None:
     schedule = run_policy(workload, "ref")
@@ -279,7 +280,7 @@ def test_contributions_sum_to_the_value_of_the_consortium(workload: Workload) ->
     assert sum(schedule.contribution) == sum(measure(workload, schedule).utilities)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=workloads(organizations=st.integers(2, 4)))
 def test_an_organization_without_jobs_and_processors_contributes_nothing(
     workload: Workload,
@@ -295,7 +296,7 @@ def test_an_organization_without_jobs_and_processors_contributes_nothing(
         assert schedule.contribution == (*without.contribution, 0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=workloads(organizations=st.integers(1, 3)), twin=st.integers(0, 2))
 def test_organizations_that_are_alike_contribute_alike(workload: Workload, twin: int) -> None:
     twin = min(twin, len(workload.organizations) - 1)
@@ -314,7 +315,7 @@ def test_organizations_that_are_alike_contribute_alike(workload: Workload, twin:
 # the range
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_ref_is_exact_where_its_numbers_come_to_another_limb(data: st.DataObject) -> None:
     """Keys of 62, 63, 64 and 100 bits, a few seconds and processors more or less."""
@@ -351,7 +352,7 @@ def with_two_limbs(workload: Workload) -> Schedule:
         return run_policy(workload, "ref")
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(workload=workloads(organizations=st.integers(7, 9), lengths=st.integers(1, 60), jobs=40))
 def test_divided_keys_decide_as_those_of_two_limbs_do(workload: Workload) -> None:
     schedule, expected = run_policy(workload, "ref"), with_two_limbs(workload)
@@ -359,7 +360,7 @@ def test_divided_keys_decide_as_those_of_two_limbs_do(workload: Workload) -> Non
     assert schedule.contribution == expected.contribution
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     workload=workloads(
         organizations=st.integers(5, 8),

@@ -30,6 +30,7 @@ from shapleyprio.lab.bench.fairness.manipulations import (
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import POLICIES, Estimation, run_policy
 from shapleyprio.replay.workloads.workload import UserHistory, Workload
+from tests.examples import examples
 from tests.replay.strategies import Job, jobs_of, workload_of_jobs, workloads
 
 GREEDY = sorted(set(POLICIES) - {"recorded"})
@@ -47,7 +48,7 @@ def utilities(workload: Workload, policy: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("policy", GREEDY)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(workload=workloads(organizations=st.integers(1, 3)), data=st.data())
 def test_cutting_wide_jobs_into_sequential_copies_changes_nothing(
     policy: str, workload: Workload, data: st.DataObject
@@ -70,7 +71,7 @@ OF_UNIT_SIZE = workloads(organizations=st.integers(1, 3), processing_times=st.ju
 
 
 @pytest.mark.parametrize("policy", GREEDY)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(workload=ON_ONE_PROCESSOR | OF_UNIT_SIZE, later=st.integers(1, 6), data=st.data())
 def test_delaying_never_helps_the_consortium_if_the_order_of_jobs_does_not_matter(
     policy: str, workload: Workload, later: int, data: st.DataObject
@@ -82,7 +83,7 @@ def test_delaying_never_helps_the_consortium_if_the_order_of_jobs_does_not_matte
 
 
 @pytest.mark.parametrize("policy", GREEDY)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     workload=workloads(organizations=st.just(1), owned=st.just(0), widths=st.just(1)),
     percent=st.integers(1, 200),

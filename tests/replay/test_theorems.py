@@ -16,6 +16,7 @@ from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import POLICIES, run_policy
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.certificate import processors_started
 from tests.replay.strategies import Job, jobs_of, workload_of_jobs, workloads
@@ -73,7 +74,7 @@ def test_without_the_ninth_job_10_is_lost() -> None:
 # Proposition 5.4 and 5.5: unit-size jobs
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(workload=workloads(processing_times=st.just(1)))
 def test_of_unit_size_jobs_all_policies_make_the_same_value(workload: Workload) -> None:
     assert len({sum(utilities(workload, policy)) for policy in GREEDY}) == 1
@@ -144,7 +145,7 @@ SEQUENTIAL = workloads(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     workload=workloads(
         organizations=st.integers(1, 2),
@@ -167,7 +168,7 @@ def parts_by(workload: Workload, schedule: Schedule, t: int) -> int:
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(workload=SEQUENTIAL)
 def test_every_policy_uses_three_quarters_of_what_the_best_schedule_does(
     workload: Workload,

@@ -18,6 +18,7 @@ from shapleyprio.replay.measures.turns import counting
 from shapleyprio.replay.measures.turns.counting import Turns, turns_of
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.literal import Coalition, CoalitionSchedule, Pick, Start
 from tests.replay.literal_bays import ConfinedSchedule
@@ -137,14 +138,14 @@ def test_ref_is_never_out_of_turn(workload: Workload) -> None:
     assert turns(workload, run_policy(workload, "ref")).out_of_turn == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(CUT | WHOLE | CONFINED)
 def test_the_rule_upside_down_is_out_of_turn_at_each_contested_moment(workload: Workload) -> None:
     found = turns(workload, scheduled(followed(workload, reverse=True)))
     assert found.out_of_turn == found.contested
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(CUT | WHOLE, POLICIES)
 def test_moments_are_those_of_the_literal_rule(workload: Workload, policy: str) -> None:
     schedule = run_policy(workload, policy)

@@ -14,6 +14,7 @@ from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.policies.coalitions import orderings_for
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay import literal, literal_unions
 from tests.replay.certificate import KEYS, certify, processors_started, rows
 from tests.replay.literal import CoalitionSchedule
@@ -43,7 +44,7 @@ def numbered(of: list[int]) -> tuple[int, ...]:
     return tuple(map(first.index, of))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     workload=united(CUT | WHOLE | FIVE),
     seconds=st.sampled_from([3, 1024]),
@@ -92,7 +93,7 @@ def test_with_one_union_or_each_alone_nothing_changes(workload: Workload, policy
 
 
 @pytest.mark.parametrize("policy", sorted(KEYS))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(workload=united(BUSY | RIGID), seed=st.integers(0, 2**40))
 def test_every_decision_is_the_policys(policy: str, workload: Workload, seed: int) -> None:
     """By balances and shares unions come first; other policies know none."""
@@ -105,7 +106,7 @@ def test_ref_is_never_out_of_turn(workload: Workload) -> None:
     assert turns(workload, run_policy(workload, "ref")).out_of_turn == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(workload=united(CUT | WHOLE))
 def test_the_rule_upside_down_is_out_of_turn_at_each_contested_moment(workload: Workload) -> None:
     schedules = literal_unions.ref_schedules(workload, range(workload.window.length))

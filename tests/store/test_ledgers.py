@@ -10,6 +10,7 @@ from shapleyprio.fairness.tenure import Allocation, Tenures
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store
+from tests.examples import examples
 from tests.store.examples import BEGIN, watermark
 
 HUGE = st.integers(-(10**46), 10**46)
@@ -20,7 +21,7 @@ ENTRIES = st.dictionaries(st.tuples(NAME, NAME), st.builds(Entry, MOMENTS, MOMEN
 DECADE = 10 * 365 * 86400
 
 
-@settings(max_examples=35)  # on each kind of database
+@settings(max_examples=examples(35))  # on each kind of database
 @given(entries=ENTRIES)
 def test_the_ledger_is_exactly_what_was_saved(
     shared: Store, entries: dict[tuple[str, str], Entry]

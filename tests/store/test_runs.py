@@ -15,6 +15,7 @@ from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import Allocation
 from shapleyprio.store import AllocatedRun, Store
 from shapleyprio.store.schema import metadata
+from tests.examples import examples
 from tests.store.examples import BEGIN, cycle, placed_run
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def test_the_runs_of_an_array_are_those_of_its_tasks(store: Store) -> None:
         assert [run.key for run, _ in rows.runs.runs_of(33, BEGIN + 50)] == [later.key]
 
 
-@settings(max_examples=35)  # on each kind of database
+@settings(max_examples=examples(35))  # on each kind of database
 @given(first=st.lists(PLACED_RUN), second=st.lists(PLACED_RUN))
 def test_runs_come_back_as_they_were_put_last(
     shared: Store, first: list[AllocatedRun], second: list[AllocatedRun]
@@ -82,7 +83,7 @@ def test_runs_come_back_as_they_were_put_last(
         assert list(rows.runs.allocations_with_event_between(-1, 2**41)) == []
 
 
-@settings(max_examples=35)
+@settings(max_examples=examples(35))
 @given(runs=st.lists(PLACED_RUN), low=SECOND, high=SECOND)
 def test_every_view_agrees_with_its_definition(
     shared: Store, runs: list[AllocatedRun], low: int, high: int

@@ -29,6 +29,7 @@ from tests.daemon.scripted_accounting import (
     fed_once,
     runs_since,
 )
+from tests.examples import examples
 from tests.fairness.examples import ledger_of, standings_by_parts
 from tests.store.servers import Databases
 
@@ -401,7 +402,7 @@ pytestmark = pytest.mark.timeout(600)  # should it fail, it takes minutes to fin
 
 TestExactlyOnce = Life.TestCase
 TestExactlyOnce.settings = settings(
-    max_examples=100,
+    max_examples=examples(100),
     stateful_step_count=40,
     deadline=None,
     report_multiple_bugs=False,

@@ -21,6 +21,7 @@ from shapleyprio.fairness.owen import owen
 from shapleyprio.fairness.trajectory import Trajectory
 from tests.daemon.consortium import NAME, Cluster, Service, config
 from tests.daemon.drift.conftest import FLOOD, run
+from tests.examples import examples
 from tests.store.examples import BEGIN, watermark
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(events=st.lists(EVENTS, max_size=25), delay=st.sampled_from([0, 400]))
 def test_who_estimates_often_finds_what_one_finds_who_never_did_before(
     databases: Databases, events: list[tuple[str, ...]], delay: int

@@ -21,6 +21,7 @@ from shapleyprio.replay.workloads.workload import Window, workload_of
 from shapleyprio.store import CapacityRow
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import run
+from tests.examples import examples
 from tests.replay.test_workload import log_of
 from tests.store.examples import BEGIN, watermark
 
@@ -61,7 +62,7 @@ def in_partition(found: Run, partition: str | None) -> Run:
     return replace(found, partition=partition or "")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(jobs=JOBS)
 def test_contributions_are_those_of_a_replay_that_respects_partitions(
     databases: Databases, jobs: list[tuple[int, str, str | None, int, int, None]]

@@ -28,6 +28,7 @@ from shapleyprio.store import ForecastRow, ToldForecast
 from tests.daemon.consortium import NAME, config
 from tests.daemon.drift.conftest import run
 from tests.daemon.forecasting.conftest import learn
+from tests.examples import examples
 from tests.store.examples import BEGIN, watermark
 
 if TYPE_CHECKING:
@@ -549,7 +550,9 @@ WAITING = st.builds(
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(waiting=st.lists(WAITING, min_size=1, max_size=5, unique_by=lambda job: job.job_id))
 def test_one_more_job_like_the_one_that_waits_last_has_its_forecast(

@@ -26,6 +26,7 @@ from tests.daemon.consortium import (
     Service,
     config,
 )
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -662,7 +663,7 @@ def tasks_of(job: PendingJob) -> list[Task]:
 
 TestLife = Life.TestCase
 TestLife.settings = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -22,6 +22,7 @@ from shapleyprio.lab.papers.cloudshare.preset import SOURCES
 from shapleyprio.lab.papers.cloudshare.scenarios import SCENARIOS, Federation, dealt, federation_of
 from shapleyprio.lab.papers.cloudshare.tables import PAPER
 from shapleyprio.replay import Log, Window, read_log
+from tests.examples import examples
 from tests.lab.papers.test_cloudshare_brokers import JOBS, OWNED, Job, K, processors, queues
 from tests.replay.traces import trace
 
@@ -109,7 +110,7 @@ def test_users_belong_to_the_same_organizations_in_every_scenario(log: Log) -> N
     assert np.array_equal(whole(1, log).federated.first, whole(2, log).federated.first)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(owned=OWNED, federated=JOBS, background=JOBS, algorithm=st.sampled_from(sorted(ALGORITHMS)))
 def test_fair_waits_are_average_marginal_waits(
     owned: list[int], federated: list[Job], background: list[Job], algorithm: str

@@ -13,6 +13,7 @@ from shapleyprio.common.errors import ReplayError
 from shapleyprio.common.wording import HOUR
 from shapleyprio.lab.papers.cloudshare.brokers import ALGORITHMS, Ints, Queues, total_waits
 from shapleyprio.replay import Window, Workload, run_policy
+from tests.examples import examples
 from tests.lab.papers.brokers_literal import LiteralBrokers
 
 Job = tuple[int, int, int]
@@ -43,7 +44,7 @@ def processors(*owned: int) -> Ints:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     owned=OWNED,
     federated=JOBS,
@@ -67,7 +68,7 @@ def test_units_wait_as_under_the_paper_s_formulas(
     assert total_waits(algorithm, coalition, processors(*owned), *here, seed=seed) == tuple(waits)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(owned=OWNED, federated=JOBS, background=JOBS, coalition=st.integers(1, EVERYBODY))
 def test_every_algorithm_has_the_same_total_wait_in_every_coalition(
     owned: list[int], federated: list[Job], background: list[Job], coalition: int
@@ -109,7 +110,7 @@ def replayed(policy: str, owned: Sequence[int], jobs: Sequence[Job]) -> tuple[in
     return tuple(waits)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(owned=OWNED, jobs=JOBS.filter(len))
 def test_fair_share_serves_as_in_the_replay(owned: list[int], jobs: list[Job]) -> None:
     waits = total_waits("fairshare", EVERYBODY, processors(*owned), queues(jobs), NOTHING)
@@ -117,7 +118,7 @@ def test_fair_share_serves_as_in_the_replay(owned: list[int], jobs: list[Job]) -
 
 
 @pytest.mark.parametrize("algorithm", ["orig-direct", "simpl-direct"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(owned=OWNED, jobs=JOBS.filter(len))
 def test_where_all_processors_are_needed_directcontr_serves_as_in_the_replay(
     algorithm: str, owned: list[int], jobs: list[Job]

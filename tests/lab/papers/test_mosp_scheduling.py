@@ -20,6 +20,7 @@ from shapleyprio.lab.papers.mosp.guarantees import verdict
 from shapleyprio.lab.papers.mosp.instances import COUNTEREXAMPLES, FIGURES
 from shapleyprio.lab.papers.mosp.model import BatchJob, BatchSchedule, Instance, MospError
 from shapleyprio.lab.papers.mosp.timeline import Timeline
+from tests.examples import examples
 from tests.lab.papers.mosp_literal import active_schedules, is_feasible, optimum, taken
 
 
@@ -87,7 +88,7 @@ def test_low_utilization_comes_only_after_high_utilization(instance: Instance) -
         assert high == sorted(high, reverse=True)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(instances(most_jobs=5, most_clusters=1, longest=3))
 def test_list_scheduling_is_within_2_minus_1_over_m_of_the_optimum(instance: Instance) -> None:
     bound = 2 - Fraction(1, instance.processors)
@@ -98,7 +99,7 @@ def test_list_scheduling_is_within_2_minus_1_over_m_of_the_optimum(instance: Ins
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(instance=instances())
 def test_no_processor_ever_runs_two_jobs(algorithm: str, instance: Instance) -> None:
     assert is_feasible(ALGORITHMS[algorithm](local(instance)))
@@ -174,7 +175,7 @@ def assert_nobody_loses(schedule: BatchSchedule, alone: BatchSchedule) -> None:
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(instances(most_jobs=4, most_clusters=2, longest=3))
 def test_no_schedule_beats_the_optimum_nor_the_optimum_its_bound(instance: Instance) -> None:
     best = optimum(instance)

@@ -24,8 +24,8 @@ from tests.processes import processes_mentioning
 pytestmark = pytest.mark.real_slurm
 
 SECONDS = 300
-LATE = 1000
-"""When the lender asks; jobs that end between 900 and 920 have been followed by others by then."""
+LATE = 700
+"""When the lender asks; jobs that end between 600 and 620 have been followed by others by then."""
 
 JOBS = {"flooding": (4, 10, 0), "working": (10, 1, 0), "lending": (10, 1, LATE)}
 """Organization -> how many jobs, of how many processors, and when they are released."""
@@ -105,7 +105,7 @@ def report(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
         folder,
         *TRIAL,
         *(option for arm in DAEMONS for option in ("--arm", arm)),
-        *("--window", "0:2000"),
+        *("--window", "0:1400"),
         *("--json", "-", "--jobs"),
     )
     output, errors = ended.communicate(timeout=500)
@@ -149,7 +149,7 @@ def test_whole_jobs_span_nodes_and_pass_only_where_nobody_is_delayed(
 ) -> None:
     ended = start(
         folder,
-        *("trial", "whole.swf", "--organizations", "who.toml", "--window", "0:1500"),
+        *("trial", "whole.swf", "--organizations", "who.toml", "--window", "0:1100"),
         *("--arm", "slurm-fairshare", "--arm", "shapleyprio-site-factor", "--json", "-", "--jobs"),
     )
     output, errors = ended.communicate(timeout=250)

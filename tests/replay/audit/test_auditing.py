@@ -16,6 +16,7 @@ from shapleyprio.replay.policies import ORDERINGS
 from shapleyprio.replay.results import results_of
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay.audit.recorded import recorded, recorded_workloads
 from tests.replay.strategies import Job, workload_of_jobs
 
@@ -40,7 +41,7 @@ def test_the_reference_has_no_drift_no_delay_and_a_stable_whole() -> None:
 
 
 @given(recorded_workloads())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_drifts_are_those_of_the_replay(workload: Workload) -> None:
     found = audit(workload)
     schedules = [one.result.schedule for one in found.schedules]

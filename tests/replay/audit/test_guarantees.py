@@ -13,6 +13,7 @@ from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.finish_times import flow_times
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay.strategies import Job, workload_of_jobs
 from tests.replay.test_bays import one_bay
 from tests.replay.test_guarantee import (
@@ -82,7 +83,7 @@ def literally(
     return asked, kept, late
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     workload=CROWDED | RIGID | IN_BAYS,
     seconds=st.integers(1, 9),
@@ -99,7 +100,7 @@ def test_they_are_counted_as_the_daemon_counts_them(
         assert one.late == (pytest.approx(np.mean(list(late.values()))) if late else None)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     workload=CROWDED | CROWDED_AND_WHOLE | IN_BAYS.map(apart),
     policy=st.sampled_from(["directcontr", "fairshare", "fcfs", "live"]),

@@ -18,6 +18,7 @@ from shapleyprio.replay.measures.measures import Measures, measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.choices import Wide
 from shapleyprio.replay.workloads.workload import Workload
+from tests.examples import examples
 from tests.replay import literal
 from tests.replay.audit.recorded import recorded
 from tests.replay.strategies import Job, workload_of_jobs, workloads
@@ -51,7 +52,7 @@ def value_alone(workload: Workload, bits: int) -> int:
 
 @pytest.mark.parametrize("wide", ["expand", "rigid"])
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_value_of_a_coalition_is_what_ref_makes_of_it_alone(
     wide: Wide, data: st.DataObject
 ) -> None:

@@ -34,6 +34,7 @@ from shapleyprio.replay.policies.shapley import expecting_limits
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
+from tests.examples import examples
 from tests.replay.forecasts.examples import (
     NO_PAST,
     in_partitions,
@@ -81,7 +82,7 @@ def test_two_overdue_jobs_let_another_start_first_come_first_served_at_the_next_
         *((policy, 2**32) for policy in FORECAST),  # moments that need two limbs
     ],
 )
-@settings(max_examples=20, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.filter_too_much])
 @given(WORKLOADS, st.data())
 def test_with_the_true_lengths_and_arrivals_the_schedule_goes_on_as_it_did(
     policy: str, long_ago: int, workload: Workload, data: st.DataObject
@@ -316,7 +317,7 @@ def test_a_window_of_a_day_ends_when_all_that_waited_has_started() -> None:
     assert found.tolist() == [0, 9]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(
         st.builds(
