@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +11,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Delete,
     Select,
     Table,
     bindparam,
@@ -74,7 +76,7 @@ class Scope:
         self._connection = connection
 
     def _here(self, table: Table) -> ColumnElement[bool]:
-        return table.c.cluster == self._key(table)
+        return _rows_of(table, self._key(table))
 
     def _key(self, table: Table) -> str:
         """Returns the name under which a table has the rows: the values in Slurm are not split."""
@@ -95,10 +97,13 @@ class Scope:
     def _delete(self, table: Table, keys: list[dict[str, Any]]) -> None:
         """Deletes the rows with these keys: column -> value, the same columns in each."""
         if keys:
-            same = [table.c[name] == bindparam(f"key_{name}") for name in keys[0]]
-            statement = delete(table).where(self._here(table), *same)
+            cluster = self._key(table)
             self._connection.execute(
-                statement, [{f"key_{name}": value for name, value in key.items()} for key in keys]
+                _deletion(table, ("cluster", *keys[0])),
+                [
+                    {f"key_{name}": value for name, value in {"cluster": cluster, **key}.items()}
+                    for key in keys
+                ],
             )
 
     def _delete_some(
@@ -130,3 +135,17 @@ class Scope:
         for some in batches(rows, KEYS_AT_ONCE):
             self._delete(table, [{name: row[name] for name in names} for row in some])
             self._insert(table, some)
+
+
+# to put an expression together takes as long as to send it
+
+
+@cache
+def _rows_of(table: Table, cluster: str) -> ColumnElement[bool]:
+    return table.c.cluster == cluster
+
+
+@cache
+def _deletion(table: Table, names: tuple[str, ...]) -> Delete:
+    """Deletes rows by the columns of these names, each from a parameter named `key_` and it."""
+    return delete(table).where(*(table.c[name] == bindparam(f"key_{name}") for name in names))
