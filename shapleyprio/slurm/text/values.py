@@ -90,7 +90,8 @@ def plain_lines(texts: Iterable[str], delimiter: str) -> Iterator[tuple[list[str
     """
     for text in texts:
         if SEPARATOR not in text:  # nearly always, and far sooner done for many lines at once
-            yield text.replace(delimiter, SEPARATOR).split("\n"), SEPARATOR
+            # in a long text, Python prepares the search anew for each delimiter
+            yield [line.replace(delimiter, SEPARATOR) for line in text.split("\n")], SEPARATOR
             continue
         for line in text.split("\n"):
             if SEPARATOR in line:
