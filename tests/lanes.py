@@ -41,7 +41,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 
 class Lanes(LoadFileScheduling):  # type: ignore[misc] # as xdist ships no types
-    """Hands out files; at most four workers have one with a real server while others compute."""
+    """Hands out files; at most four workers have one with a real server while another computes."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         waiting = sum(self._waits(other) for other in self.nodes if other is not node)
