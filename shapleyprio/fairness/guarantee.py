@@ -53,8 +53,8 @@ class Lent:
         """Yields those of the jobs, in their order, that fit into what is lent beside the others.
 
         A job fits into one of its partitions, and counts in all that share nodes with any of them:
-        so the later ones still fit wherever it starts. One that does not fit is passed over. Of an
-        array there are as many tasks as fit.
+        so the later ones still fit wherever it starts, unless one that did not fit and was passed
+        over does so then. Of an array there are as many tasks as fit.
         """
         left = {place: room for place, room in self.unused.items() if room > 0}
         for job in jobs:

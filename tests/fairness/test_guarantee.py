@@ -128,6 +128,7 @@ def test_time_puts_no_job_back_and_all_that_go_first_fit_in_each_partition(
 def test_whoever_asks_goes_on_asking_wherever_those_before_it_start(
     guarantees: dict[str, int], bays: Bays, jobs: list[EligibleJob], data: st.DataObject
 ) -> None:
+    """Unless one that was before it, but did not fit, fits since then."""
     jobs = [replace(job, tasks=1) for job in jobs]
     first = guaranteed(20, guarantees, lent(bays), jobs)
     if not first:
@@ -140,4 +141,21 @@ def test_whoever_asks_goes_on_asking_wherever_those_before_it_start(
         bays[place] = names, {**unused, started.organization: before - 1}
     waiting = [job for job in jobs if job.job != started.job]
     again = guaranteed(20, guarantees, lent(bays), waiting)
-    assert {job.job for job in later} <= {job.job for job in again}
+    newly = [job for job in again if job.job not in {one.job for one in first}]
+    for job in later:
+        assert job.job in {one.job for one in again} or any(
+            (one.since, one.job) < (job.since, job.job) for one in newly
+        )
+
+
+def test_one_that_fits_only_when_those_before_it_have_started_elsewhere_goes_before_others() -> (
+    None
+):
+    jobs = [
+        EligibleJob(number, "a", 0, processors, partitions=(partition,))
+        for number, processors, partition in ((1, 3, "p"), (2, 2, "q"), (3, 1, "p"))
+    ]
+    bays: Bays = [(frozenset("p"), {}), (frozenset("pq"), {"a": 4})]
+    assert [job.job for job in guaranteed(20, {"a": 1}, lent(bays), jobs)] == [1, 3]
+    bays[0] = frozenset("p"), {"a": -3}  # where the first one has started
+    assert [job.job for job in guaranteed(20, {"a": 1}, lent(bays), jobs[1:])] == [2]
