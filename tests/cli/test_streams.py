@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -93,7 +92,6 @@ def closed(imported: None, tmp_path: Path) -> Iterator[Path]:
     closed.chmod(0)
     as_root = os.geteuid() == 0
     if as_root:
-        gc.collect()  # what other tests have left, root alone can remove
         os.seteuid(NOBODY)
     yield closed
     if as_root:
