@@ -103,17 +103,23 @@ class ClusterClock:
 
     def _follow(self) -> None:
         before: dict[str, int] = {}
+        late: dict[str, int] = {}  # what each thread did earlier, and the kernel told only now
         last = time.monotonic_ns()
         while not self._ended.wait(TICK_SECONDS):
             now, times = time.monotonic_ns(), self._times()
-            worked = sum(spent - before.get(name, spent) for name, spent in times.items())
-            busy = 1.0 if self._slow else min(worked / (now - last), 1.0)
+            owed = {
+                thread: late.get(thread, 0) + spent - before.get(thread, spent)
+                for thread, spent in times.items()
+            }
+            busy = 1.0 if self._slow else min(sum(owed.values()) / (now - last), 1.0)
+            late = {thread: rest - (now - last) for thread, rest in owed.items() if rest > now - last}
             before, last = times, now
             self._set(self.speed * (1 - busy) + busy)
 
     def _times(self) -> dict[str, int]:
         """Returns how long each thread of those watched has computed or waited for a processor.
 
+        The kernel tells of a wait when it has ended, so it may be longer than since last time.
         With pathlib, this would take four times as long: fifty times a second, for each cluster.
         """
         found: dict[str, int] = {}

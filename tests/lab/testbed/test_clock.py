@@ -120,7 +120,7 @@ def test_it_is_slow_while_a_watched_process_or_a_child_computes(
         computing = passed(clock, 1)
         process.kill()
     idle = passed(clock, 1)
-    assert computing < 0.5 * SPEED  # on a loaded machine it computes a part of the time
+    assert computing < 0.2 * SPEED
     assert idle > 2 * computing
 
 
