@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -17,6 +18,7 @@ def main() -> None:
     if not sys.flags.isolated and (os.geteuid() == 0 or sys.argv[1:2] == [DAEMON]):
         program = [sys.executable, "-I", "-m", "shapleyprio"]
         os.execv(program[0], [*program, *sys.argv[1:]])  # noqa: S606 - no shell, our own words
+    gc.disable()  # until the command is imported: of all that, nothing is garbage
     from shapleyprio.cli import main as command
 
     command(prog_name="shapleyprio")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from importlib import import_module
@@ -80,6 +81,9 @@ class Commands(InterruptibleGroup):
         if not _has(cmd_name):
             raise click.UsageError(f"{cmd_name} needs the package shapleyprio-replay")
         module = import_module(f"{package}.{cmd_name}")
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         command: click.Command = module.command
         return command
 

@@ -30,6 +30,7 @@ _SECOND = 1_000_000_000
 _HEAD = struct.Struct("=qdq")
 _SETTING = struct.Struct("=dqq")
 _NUMBER = struct.Struct("=q")
+_MOST_BYTES = 4096  # of one of the kernel's files
 
 
 class ClusterClock:
@@ -102,31 +103,22 @@ class ClusterClock:
         return shown
 
     def _follow(self) -> None:
+        told = _Times()
         before: dict[str, int] = {}
         late: dict[str, int] = {}  # what each thread did earlier, and the kernel told only now
         last = time.monotonic_ns()
         while not self._ended.wait(TICK_SECONDS):
-            now, times = time.monotonic_ns(), self._times()
+            now, times = time.monotonic_ns(), told.read(self._watched)
+            passed = now - last
             owed = {
                 thread: late.get(thread, 0) + spent - before.get(thread, spent)
                 for thread, spent in times.items()
             }
-            busy = 1.0 if self._slow else min(sum(owed.values()) / (now - last), 1.0)
-            late = {thread: rest - (now - last) for thread, rest in owed.items() if rest > now - last}
+            busy = 1.0 if self._slow else min(sum(owed.values()) / passed, 1.0)
+            late = {thread: rest - passed for thread, rest in owed.items() if rest > passed}
             before, last = times, now
             self._set(self.speed * (1 - busy) + busy)
-
-    def _times(self) -> dict[str, int]:
-        """Returns how long each thread of those watched has computed or waited for a processor.
-
-        The kernel tells of a wait when it has ended, so it may be longer than since last time.
-        With pathlib, this would take four times as long: fifty times a second, for each cluster.
-        """
-        found: dict[str, int] = {}
-        for process in tuple(self._watched):
-            if not _read_times(str(process), found):
-                self._watched.discard(process)
-        return found
+        told.close()
 
     def _set(self, rate: float) -> None:
         """Lets the clock go on at another rate; readers take the new setting when it is whole."""
@@ -139,29 +131,64 @@ class ClusterClock:
             _NUMBER.pack_into(self._shared, 0, self._number)
 
 
-def _read_times(process: str, found: dict[str, int]) -> bool:
-    """Adds how long each thread of a process and of its children has computed or waited.
+class _Times:
+    """How long threads have computed or waited for a processor.
 
-    Returns:
-        whether the process is there.
+    The kernel tells of a wait when it has ended, so it may be longer than since last time.
     """
-    tasks = f"/proc/{process}/task"
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[int, int]] = {}  # opened once, read fifty times a second
+
+    def read(self, watched: set[int]) -> dict[str, int]:
+        """Returns thread -> its nanoseconds, of processes and their children.
+
+        Args:
+            watched: ids of the processes; those that have ended are discarded.
+        """
+        found: dict[str, int] = {}
+        for process in tuple(watched):
+            if not self._read(str(process), found):
+                watched.discard(process)
+        for thread in self._files.keys() - found.keys():
+            self._close(thread)
+        return found
+
+    def close(self) -> None:
+        """Closes all files."""
+        for thread in tuple(self._files):
+            self._close(thread)
+
+    def _read(self, process: str, found: dict[str, int]) -> bool:
+        """Adds the threads of a process and its children; returns whether it is there."""
+        tasks = f"/proc/{process}/task"
+        try:
+            threads = os.listdir(tasks)  # noqa: PTH208
+        except OSError:
+            return False
+        for thread in threads:
+            with suppress(OSError, ValueError):
+                if thread not in self._files:
+                    self._files[thread] = _opened(f"{tasks}/{thread}")
+                times, children = self._files[thread]
+                computed, waited, _ = os.pread(times, _MOST_BYTES, 0).split()
+                found[thread] = int(computed) + int(waited)
+                for child in os.pread(children, _MOST_BYTES, 0).split():
+                    self._read(child.decode(), found)
+        return True
+
+    def _close(self, thread: str) -> None:
+        for file in self._files.pop(thread):
+            os.close(file)
+
+
+def _opened(folder: str) -> tuple[int, int]:
+    times = os.open(f"{folder}/schedstat", os.O_RDONLY)
     try:
-        threads = os.listdir(tasks)  # noqa: PTH208
+        return times, os.open(f"{folder}/children", os.O_RDONLY)
     except OSError:
-        return False
-    for thread in threads:
-        with suppress(OSError, ValueError):
-            computed, waited, _ = _read(f"{tasks}/{thread}/schedstat").split()
-            found[thread] = int(computed) + int(waited)
-            for child in _read(f"{tasks}/{thread}/children").split():
-                _read_times(child.decode(), found)
-    return True
-
-
-def _read(file: str) -> bytes:
-    with open(file, "rb", buffering=0) as opened:  # noqa: PTH123
-        return opened.read()
+        os.close(times)
+        raise
 
 
 def clock_ahead(file: Path, seconds: float) -> Mapping[str, str]:
