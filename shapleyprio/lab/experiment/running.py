@@ -97,10 +97,10 @@ def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
             Remedy.FEWER_CORES,
         ) from None
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
         for child in set(active_children()) - not_ours:
             child.terminate()
             child.join()
+        pool.shutdown(cancel_futures=True)  # its thread ends when its processes have
 
 
 def run_cell(cell: Cell) -> list[Row]:

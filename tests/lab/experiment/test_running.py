@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import nullcontext
+from multiprocessing import active_children
 from pathlib import Path
 
 import psutil
@@ -114,6 +116,15 @@ def test_processes_ignore_the_current_directory_and_this_one_does_not_begin_to(
 def test_an_error_comes_back_from_another_process() -> None:
     with pytest.raises(ReplayError, match="nobody can run this"):
         run(experiment_of([Failing("one"), Failing("two")]), on_cores(2))
+
+
+def test_neither_a_process_nor_a_thread_is_left(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    run(squares(tmp_path / "trail", 3), on_cores(2))
+    with pytest.raises(ReplayError):
+        run(experiment_of([Failing("one"), Failing("two")]), on_cores(2))
+    assert set(threading.enumerate()) == before
+    assert not active_children()
 
 
 def test_a_process_that_dies_is_reported_in_one_line() -> None:
