@@ -36,9 +36,9 @@ def command(
 ) -> None:
     """Put the pending job JOBID before all other jobs of its organization.
 
-    Of an array all pending tasks go first. The next cycle follows the order. All users see who gave
-    it, since when and why, and so does the report of the month. It ends when the job starts or
-    leaves the queue.
+    Of an array all pending tasks go first, of a heterogeneous job all components. The next cycle
+    follows the order. All users see who gave it, since when and why, and so does the report of the
+    month. It ends when the job starts or leaves the queue.
     """
     refuse(
         (undo and (reason is not None or before_all or until is not None), "--undo stands alone"),
@@ -53,8 +53,9 @@ def command(
     with Store.open(config.store.url) as store:
         if undo:
             ended = orders.undo_first(store.cluster(cluster), segments, jobid, now, user())
-            since = f"since {clock_time(ended.since)} by {ended.user}"
-            click.echo(f"Job {visible(ended.label)} went first {visible(since)}: that is over.")
+            since = f"since {clock_time(ended[0].since)} by {ended[0].user}"
+            name = visible(orders.called(ended))
+            click.echo(f"Job {name} went first {visible(since)}: that is over.")
             return
         row = ExceptionRow(
             job_id=0,
@@ -66,8 +67,9 @@ def command(
             before_all=before_all,
             until=until,
         )
-        row = orders.put_first(store.cluster(cluster), slurm, segments, row)
+        rows = orders.put_first(store.cluster(cluster), slurm, segments, row)
         with store.cluster(cluster).reading() as view:
             paused = view.orders.pause() is not None
     when = "Once steering is resumed" if paused else "With the next cycle"
-    click.echo(f"{when} job {visible(row.label)} goes before {row.others} that are pending.")
+    others = " and ".join(dict.fromkeys(row.others for row in rows))
+    click.echo(f"{when} job {visible(orders.called(rows))} goes before {others} that are pending.")

@@ -76,6 +76,23 @@ def test_it_may_go_before_all_until_a_time_and_be_undone(queue: CommandLine) -> 
     assert "goes before" not in queue.run("status").stdout
 
 
+def test_a_heterogeneous_job_is_named_in_one_line(queue: CommandLine) -> None:
+    queue.slurm.components = {3: "3+0", 4: "3+1"}
+    result = queue.run("first", "3", "--reason", "x")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "With the next cycle job 3 with its 2 components goes before all others of physics and all"
+        " others of biology that are pending.\n",
+    )
+    status = queue.run("status").stdout
+    assert "Job 3+0 goes before all others of physics since" in status
+    assert "Job 3+1 goes before all others of biology since" in status
+    result = queue.run("first", "3", "--undo")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Job 3 with its 2 components went first since ")
+    assert "goes before" not in queue.run("status").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

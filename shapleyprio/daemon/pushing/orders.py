@@ -12,8 +12,8 @@ from shapleyprio.daemon.pushing.by_hand import by_hand_in
 from shapleyprio.daemon.pushing.lasting import means
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.port import PendingJob, Slurm
-from shapleyprio.slurm.text.queue import has_first_task
-from shapleyprio.store import ClusterStore, ExceptionRow, PauseRow, Transaction, View
+from shapleyprio.slurm.text.queue import component_of, has_first_task
+from shapleyprio.store import ClusterStore, ExceptionRow, PauseRow, View
 
 
 class OrderError(KnownError):
@@ -55,8 +55,8 @@ def resume(store: ClusterStore, at: int, user: str) -> PauseRow:
 
 def put_first(
     store: ClusterStore, slurm: Slurm, segments: Sequence[Segment], row: ExceptionRow
-) -> ExceptionRow:
-    """Puts a job, or what waits of an array, first.
+) -> list[ExceptionRow]:
+    """Puts a job, what waits of an array, or each component of a heterogeneous job first.
 
     Args:
         store: of the cluster.
@@ -65,13 +65,26 @@ def put_first(
         row: what is ordered; its label is the job's number or name, as somebody has typed it.
 
     Returns:
-        what was ordered, with the number and the organization of the job.
+        what was ordered, with the number and the organization of the job. Components have an
+        exception each, since they may wait in several pools and count for several organizations.
 
     Raises:
         OrderError: there is no such job, or it cannot go first.
         SlurmError, StoreError: nothing was changed.
     """
-    job_id, label, jobs = _waiting(slurm, row.label)
+    found = [
+        _refusing(store, segments, replace(row, job_id=job_id, label=label), jobs)
+        for job_id, label, jobs in _waiting(slurm, row.label)
+    ]
+    for ledger, ordered, jobs in found:
+        _begin(ledger, ordered, jobs)
+    return [ordered for _, ordered, _ in found]
+
+
+def _refusing(
+    store: ClusterStore, segments: Sequence[Segment], row: ExceptionRow, jobs: Sequence[PendingJob]
+) -> tuple[ClusterStore, ExceptionRow, Sequence[PendingJob]]:
+    """Returns what is to be ordered and the ledger for it, or raises why it cannot be."""
     first = jobs[0]
     segment = next((one for one in segments if one.has(first.partition)), None)
     if segment is None:
@@ -82,16 +95,18 @@ def put_first(
         organization = _organization_of(view, first)
         for job in jobs:
             _refuse_by_hand(view, job, organization)
-    found = replace(row, job_id=job_id, label=label, organization=organization)
-    lasting = ledger.transact(lambda transaction: transaction.orders.begin_exception(found))
+    return ledger, replace(row, organization=organization), jobs
+
+
+def _begin(ledger: ClusterStore, row: ExceptionRow, jobs: Sequence[PendingJob]) -> None:
+    lasting = ledger.transact(lambda transaction: transaction.orders.begin_exception(row))
     _refuse_second([lasting] if lasting else [], jobs)
-    return found
 
 
 def undo_first(
     store: ClusterStore, segments: Sequence[Segment], label: str, at: int, user: str
-) -> ExceptionRow:
-    """Ends the exception of a job, and returns it as it was.
+) -> list[ExceptionRow]:
+    """Ends the exception of a job, or of each component, and returns them as they were.
 
     Args:
         store: of the cluster.
@@ -104,37 +119,62 @@ def undo_first(
         OrderError: there is none.
         StoreError: nothing was changed.
     """
-
-    def end(rows: Transaction) -> ExceptionRow | None:
-        ordered = [row for row in rows.orders.exceptions() if not row.by_guarantee]
-        row = next((row for row in ordered if label in {row.label, str(row.job_id)}), None)
-        return (
-            None if row is None else rows.orders.end_exception(row.job_id, at, f"undone by {user}")
-        )
-
+    lasting: list[tuple[ClusterStore, ExceptionRow]] = []
     for segment in segments:
-        ended = store.ledger(segment.ledger).transact(end)
-        if ended is not None:
-            return ended
-    raise OrderError(f"job {label} does not go first by an exception; `status` lists those that do")
+        ledger = store.ledger(segment.ledger)
+        with ledger.reading() as view:
+            lasting += [(ledger, row) for row in view.orders.exceptions() if not row.by_guarantee]
+    meant = next((row for _, row in lasting if label in {row.label, str(row.job_id)}), None)
+    if meant is None:
+        raise OrderError(
+            f"job {label} does not go first by an exception; `status` lists those that do"
+        )
+    whole = _whole(meant.label)
+    ended = [(ledger, row) for ledger, row in lasting if _whole(row.label) == whole]
+    for ledger, row in ended:
+        _end(ledger, row, at, f"undone by {user}")
+    return [row for _, row in ended]
 
 
-def _waiting(slurm: Slurm, label: str) -> tuple[int, str, list[PendingJob]]:
-    """Returns the number and the name of a job or an array, and what waits of it."""
+def _end(ledger: ClusterStore, row: ExceptionRow, at: int, by: str) -> None:
+    ledger.transact(lambda transaction: transaction.orders.end_exception(row.job_id, at, by))
+
+
+def called(rows: Sequence[ExceptionRow]) -> str:
+    """Names the job of one exception, or of those of its components.
+
+    Args:
+        rows: as `put_first` returns them.
+    """
+    label = rows[0].label
+    return label if len(rows) == 1 else f"{_whole(label)} with its {len(rows)} components"
+
+
+def _whole(label: str) -> str:
+    """Returns the name of the heterogeneous job of a component; that of another job as it is."""
+    return component_of(label) or label
+
+
+def _waiting(slurm: Slurm, label: str) -> list[tuple[int, str, Sequence[PendingJob]]]:
+    """Returns number, name and what waits of a job, an array, or each component of a job."""
     queue = slurm.pending()
     array = [job for job in queue.jobs if str(job.array_job_id) == label]
-    if array:
-        return int(label), label, array
     jobs = [job for job in queue.jobs if label in {job.label, str(job.job_id)}]
+    whole = component_of(jobs[0].label) if jobs else None
+    if whole is not None:
+        components = (job for job in queue.jobs if component_of(job.label) == whole)
+        return [(job.job_id, job.label, [job]) for job in components]
+    if array:
+        return [(int(label), label, array)]
     if jobs:
-        return jobs[0].job_id, jobs[0].label, jobs
+        return [(jobs[0].job_id, jobs[0].label, jobs)]
     for job in slurm.started():
         if label in {job.label, str(job.job_id), str(job.array_job_id)}:
             raise OrderError(f"job {label} is not pending: it has started")
-    whole = next((job for job in queue.jobs if has_first_task(job.label, label)), None)
-    if whole is not None:
+    tasks = next((job for job in queue.jobs if has_first_task(job.label, label)), None)
+    if tasks is not None:
         raise OrderError(
-            f"the tasks of {whole.label} wait as one; name them all: {whole.array_job_id}"
+            f"the tasks of {tasks.label} wait as one; name them all: {tasks.array_job_id}"
         )
     unreadable = ", or its line could not be read" if queue.malformed else ""
     raise OrderError(f"no job {label} is pending{unreadable}; see `squeue -j {label}`")

@@ -48,6 +48,7 @@ _LABEL = re.compile(
     r"(?P<base>[0-9]{1,10})"
     r"(?:_[0-9]{1,7}|_\[(?P<tasks>[0-9,:\-]+)(?:%(?P<at_once>[0-9]{1,9}))?\]|\+[0-9]{1,5})?"
 )
+_COMPONENT = re.compile(r"([0-9]{1,10})\+[0-9]{1,5}")
 _FIRST_TASK = re.compile(r"(?P<base>[0-9]{1,10})_\[?(?P<task>[0-9]{1,7})")
 _TARGET = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,7}|_\[[0-9]+(?:[,\-][0-9]+)*\]|\+[0-9]{1,5})?")
 _PIECE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?")
@@ -202,6 +203,16 @@ def names_task(label: str, task: int) -> bool:
             if low <= task <= (low if high is None else high) and (task - low) % (step or 1) == 0:
                 return True
     return False
+
+
+def component_of(label: str) -> str | None:
+    """Returns the number of the heterogeneous job that a name is a component of; None if of none.
+
+    >>> component_of("33+1"), component_of("33_1")
+    ('33', None)
+    """
+    match = _COMPONENT.fullmatch(label)
+    return match[1] if match else None
 
 
 def has_first_task(label: str, asked: str) -> bool:

@@ -61,7 +61,8 @@ def put_first(
         until=until,
     )
     segments = segments_of(service.config, NAME)
-    return orders.put_first(service.store.cluster(NAME), service.slurm, segments, row)
+    first, *_ = orders.put_first(service.store.cluster(NAME), service.slurm, segments, row)
+    return first
 
 
 def undo(service: Service, job: int | str) -> None:
@@ -271,6 +272,37 @@ def test_all_tasks_of_an_array_go_first_and_leave_nothing_behind(waiting: Servic
     factors = {job.site_factor for job in waiting.slurm.jobs() if job.array_job_id == array}
     usual = {job.site_factor for job in waiting.slurm.jobs() if job.account == "biology"}
     assert factors <= usual
+
+
+@pytest.mark.parametrize("label", ["3", "3+0", "3+1", "5"])
+def test_all_components_of_a_heterogeneous_job_go_first_whichever_is_named(
+    waiting: Service, label: str
+) -> None:
+    waiting.slurm.components = {3: "3+0", 5: "3+1"}
+    usual = found(waiting)
+    put_first(waiting, label, before_all=True)
+    cycles(waiting, 1)
+    assert order(waiting)[:2] == [3, 5]
+    assert {row.label: row.organization for row in exceptions(waiting)} == {
+        "3+0": "physics",
+        "3+1": "biology",
+    }
+    for job in ("3", "3+1"):
+        assert explain_job(waiting.store.cluster(NAME), waiting.slurm, job).exception is not None
+    with pytest.raises(orders.OrderError, match=r"job 3\+0 goes first since"):
+        put_first(waiting, label)
+    undo(waiting, label)
+    cycles(waiting, 1)
+    assert found(waiting) == usual
+    assert exceptions(waiting) == []
+
+
+@pytest.mark.parametrize("waiting", ["site_factor"], indirect=True)
+def test_a_heterogeneous_job_does_not_go_first_in_part(waiting: Service) -> None:
+    waiting.slurm.components = {3: "3+0", 6: "3+1"}
+    with pytest.raises(orders.OrderError, match=r"job 3\+1 counts for no organization"):
+        put_first(waiting, 3)
+    assert exceptions(waiting) == []
 
 
 def test_what_somebody_sets_by_hand_is_left_alone_and_cannot_go_first(waiting: Service) -> None:
