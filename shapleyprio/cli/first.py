@@ -52,7 +52,7 @@ def command(
         raise click.BadParameter(f"it is {clock_time(now)} by then", param_hint="--until")
     with Store.open(config.store.url) as store:
         if undo:
-            ended = orders.undo_first(store.cluster(cluster), segments, jobid, now, user())
+            ended = orders.undo_first(store.cluster(cluster), jobid, now, user())
             since = f"since {clock_time(ended[0].since)} by {ended[0].user}"
             name = visible(orders.called(ended))
             click.echo(f"Job {name} went first {visible(since)}: that is over.")

@@ -17,7 +17,7 @@ from shapleyprio.store.engine import make_engine
 from shapleyprio.store.errors import store_errors
 from shapleyprio.store.rows.pushes import PushState
 from shapleyprio.store.schema import metadata
-from shapleyprio.store.scope import ROWS_AT_ONCE
+from shapleyprio.store.scope import ROWS_AT_ONCE, of_cluster
 
 PAGES_AT_ONCE = 4096
 """Pages of a file that are copied before signals are answered."""
@@ -78,6 +78,7 @@ def _wanted(cluster: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
     push = tables.push
     for table in (tables.managed_value, tables.published_points, tables.pause):
         yield table, [table.c.cluster == cluster]
+    yield tables.exception, [of_cluster(tables.exception, cluster)]
     yield tables.balance, []
     yield push, [push.c.cluster == cluster, push.c.state == PushState.PLANNED]
 
@@ -91,7 +92,7 @@ def _wanted_of(ledger: str) -> Iterator[tuple[Table, list[ColumnElement[Any]]]]:
     accounted = (tables.run, tables.allocation, tables.ledger, tables.tenure, tables.watermark)
     in_pool = (tables.stay, tables.earlier_ledger)
     estimated_from = (tables.capacity, tables.sampling, tables.kept_back)
-    over_time = (tables.steering, tables.exception, tables.node, tables.account)
+    over_time = (tables.steering, tables.node, tables.account)
     for table in (*accounted, *in_pool, *estimated_from, *over_time):
         yield table, [table.c.cluster == ledger]
     yield standing, [standing.c.cluster == ledger, standing.c.cycle == newest_standings]

@@ -47,6 +47,12 @@ OF_CLUSTERS = frozenset(
 configuration, whether anybody is to, and the values there, whichever ledger the job counts in."""
 
 
+def of_cluster(table: Table, cluster: str) -> ColumnElement[bool]:
+    """Returns the condition of the rows of all ledgers of a cluster."""
+    ledger = table.c.cluster
+    return (ledger == cluster) | ledger.startswith(f"{cluster}/", autoescape=True)
+
+
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Cuts items into lists of at most the given size."""
     iterator = iter(items)

@@ -44,6 +44,7 @@ class LastingExceptions:
     def follow(
         self,
         queue: PendingQueue,
+        pending: Sequence[PendingJob],
         started: Callable[[], Iterable[StartedJob]],
         t: int,
         guaranteed: Guaranteed | None = None,
@@ -52,12 +53,19 @@ class LastingExceptions:
 
         Args:
             queue: the jobs that wait, as the guarantees were found among them.
+            pending: those of them that count in the ledger.
             started: reads later which jobs have started.
             t: second by the cluster's clock.
             guaranteed: which jobs guarantees put first; None if that is not known.
         """
         with self._store.reading() as view:
             rows = view.orders.exceptions()
+            moved = _moved_to(
+                pending, queue, [row for row in view.orders.ordered() if row not in rows]
+            )
+        if moved:
+            self._store.transact(lambda transaction: transaction.orders.take_over(moved))
+            rows += moved
         over = self._ended(rows, queue, started, t, guaranteed)
         lasting = [row for row in rows if row.job_id not in over]
         known = {row.job_id for row in lasting}
@@ -106,7 +114,7 @@ class LastingExceptions:
         t: int,
     ) -> dict[int, str]:
         """Returns job id -> what ended its exception. An unreadable line may be of any job."""
-        waiting = {number for job in queue.jobs for number in (job.job_id, job.array_job_id)}
+        waiting = _numbers(queue.jobs)
         over = {
             row.job_id: TIME_IS_UP
             for row in rows
@@ -118,7 +126,7 @@ class LastingExceptions:
         gone = since.keys() - waiting - over.keys()
         if not gone or queue.malformed:
             return over
-        begun = {number for job in started() for number in (job.job_id, job.array_job_id)}
+        begun = _numbers(started())
         with self._store.reading() as view:
             return over | {
                 job_id: STARTED
@@ -137,6 +145,24 @@ class LastingExceptions:
             log.info("an exception is over", job=job_id, why=by)
         for row in new:
             log.info("a guarantee is asked for", **_in_log(row))
+
+
+def _numbers(jobs: Iterable[PendingJob | StartedJob]) -> set[int]:
+    return {number for job in jobs for number in (job.job_id, job.array_job_id)}
+
+
+def _moved_to(
+    pending: Sequence[PendingJob], queue: PendingQueue, rows: Sequence[ExceptionRow]
+) -> list[ExceptionRow]:
+    """Returns the exceptions of other ledgers whose jobs all wait among a ledger's.
+
+    Somebody has changed the partition, or the configuration has other pools.
+    """
+    if not rows:
+        return []
+    own = {job.job_id for job in pending}
+    here = _numbers(pending) - _numbers(job for job in queue.jobs if job.job_id not in own)
+    return [row for row in rows if row.job_id in here]
 
 
 _RESULTS = {STARTED: KEPT, TIME_IS_UP: BROKEN}

@@ -13,7 +13,7 @@ from shapleyprio.daemon.pushing.lasting import means
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.port import PendingJob, Slurm
 from shapleyprio.slurm.text.queue import component_of, has_first_task
-from shapleyprio.store import ClusterStore, ExceptionRow, PauseRow, View
+from shapleyprio.store import ClusterStore, ExceptionRow, PauseRow, Transaction, View
 
 
 class OrderError(KnownError):
@@ -91,7 +91,7 @@ def _refusing(
         raise OrderError(f"job {row.label} waits in a partition of no pool, so nothing steers it")
     ledger = store.ledger(segment.ledger)
     with ledger.reading() as view:
-        _refuse_second(view.orders.exceptions(), jobs)
+        _refuse_second(view.orders.ordered(), jobs)
         organization = _organization_of(view, first)
         for job in jobs:
             _refuse_by_hand(view, job, organization)
@@ -103,14 +103,11 @@ def _begin(ledger: ClusterStore, row: ExceptionRow, jobs: Sequence[PendingJob]) 
     _refuse_second([lasting] if lasting else [], jobs)
 
 
-def undo_first(
-    store: ClusterStore, segments: Sequence[Segment], label: str, at: int, user: str
-) -> list[ExceptionRow]:
+def undo_first(store: ClusterStore, label: str, at: int, user: str) -> list[ExceptionRow]:
     """Ends the exception of a job, or of each component, and returns them as they were.
 
     Args:
         store: of the cluster.
-        segments: of the cluster.
         label: number or name of the job.
         at: second by the cluster's clock.
         user: who ends it.
@@ -119,25 +116,24 @@ def undo_first(
         OrderError: there is none.
         StoreError: nothing was changed.
     """
-    lasting: list[tuple[ClusterStore, ExceptionRow]] = []
-    for segment in segments:
-        ledger = store.ledger(segment.ledger)
-        with ledger.reading() as view:
-            lasting += [(ledger, row) for row in view.orders.exceptions() if not row.by_guarantee]
-    meant = next((row for _, row in lasting if label in {row.label, str(row.job_id)}), None)
-    if meant is None:
+
+    def end(rows: Transaction) -> list[ExceptionRow]:
+        lasting = rows.orders.ordered()
+        meant = next((row for row in lasting if label in {row.label, str(row.job_id)}), None)
+        if meant is None:
+            return []
+        whole = _whole(meant.label)
+        ended = [row for row in lasting if _whole(row.label) == whole]
+        for row in ended:
+            rows.orders.end_exception(row.job_id, at, f"undone by {user}")
+        return ended
+
+    ended = store.transact(end)
+    if not ended:
         raise OrderError(
             f"job {label} does not go first by an exception; `status` lists those that do"
         )
-    whole = _whole(meant.label)
-    ended = [(ledger, row) for ledger, row in lasting if _whole(row.label) == whole]
-    for ledger, row in ended:
-        _end(ledger, row, at, f"undone by {user}")
-    return [row for _, row in ended]
-
-
-def _end(ledger: ClusterStore, row: ExceptionRow, at: int, by: str) -> None:
-    ledger.transact(lambda transaction: transaction.orders.end_exception(row.job_id, at, by))
+    return ended
 
 
 def called(rows: Sequence[ExceptionRow]) -> str:
@@ -182,7 +178,7 @@ def _waiting(slurm: Slurm, label: str) -> list[tuple[int, str, Sequence[PendingJ
 
 def _refuse_second(rows: Collection[ExceptionRow], jobs: Collection[PendingJob]) -> None:
     for row in rows:
-        if not row.by_guarantee and any(means(row, job) for job in jobs):
+        if any(means(row, job) for job in jobs):
             raise OrderError(
                 f"job {row.label} goes first since {clock_time(row.since)} by {row.user}:"
                 f" {row.reason}; run `shapleyprio first {row.label} --undo` first to change that"

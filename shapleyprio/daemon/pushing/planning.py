@@ -166,7 +166,7 @@ class Planner:
         if pause is not None:  # nobody can keep a guarantee meanwhile, so none is asked for
             guaranteed = Guaranteed(started=guaranteed.started if guaranteed else ())
         followed = self._exceptions.follow(
-            waiting.queue, source.started, waiting.stamp.at, guaranteed
+            waiting.queue, waiting.pending, source.started, waiting.stamp.at, guaranteed
         )
         if pause is not None:
             plan = self._plan_pause(pause, waiting)

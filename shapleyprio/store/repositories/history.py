@@ -11,7 +11,6 @@ from sqlalchemy import (
     case,
     delete,
     func,
-    or_,
     select,
     true,
     update,
@@ -27,7 +26,7 @@ from shapleyprio.store.rows.cycles import (
     SteeringRow,
 )
 from shapleyprio.store.rows.estimates import DriftRow
-from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.store.scope import Scope, columns, of_cluster, values_of
 from shapleyprio.store.tables import (
     accepted_clock,
     account,
@@ -248,12 +247,7 @@ class History(HistoryView):
     def nothing_steers(self, since: int) -> None:
         """Notes for each of the cluster's ledgers that nothing steers any more."""
         cluster = cluster_behind(self.cluster)
-        ledger = steering.c.cluster
-        known = (
-            select(ledger)
-            .distinct()
-            .where(or_(ledger == cluster, ledger.startswith(f"{cluster}/", autoescape=True)))
-        )
+        known = select(steering.c.cluster).distinct().where(of_cluster(steering, cluster))
         for name in self._connection.execute(known).scalars().all():
             over = SteeringRow(since=since, rule="", chosen="", channel="")
             History(self._connection, name).note_steering(over)

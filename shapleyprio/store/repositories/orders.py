@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, select, update
 
-from shapleyprio.store.rows.cycles import ExceptionRow, PauseRow
-from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.fairness.pool import cluster_behind
+from shapleyprio.store.rows.cycles import GUARANTEE, ExceptionRow, PauseRow
+from shapleyprio.store.scope import Scope, columns, of_cluster, values_of
 from shapleyprio.store.tables import exception, pause
 
 
@@ -35,6 +36,16 @@ class AdminOrdersView(Scope):
         lasting = exception.c.ended.is_(None)
         query = query.where(lasting if since is None else lasting | (exception.c.ended > since))
         return self._read(ExceptionRow, query.order_by(exception.c.since, exception.c.job_id))
+
+    def ordered(self) -> list[ExceptionRow]:
+        """Returns the exceptions that admins have ordered and that last, in all ledgers."""
+        query = select(*columns(exception)).where(
+            self._of_cluster(), exception.c.ended.is_(None), exception.c.user != GUARANTEE
+        )
+        return self._read(ExceptionRow, query.order_by(exception.c.since, exception.c.job_id))
+
+    def _of_cluster(self) -> ColumnElement[bool]:
+        return of_cluster(exception, cluster_behind(self.cluster))
 
 
 class AdminOrders(AdminOrdersView):
@@ -68,7 +79,7 @@ class AdminOrders(AdminOrdersView):
         return self._delete_some(pause, (since < before) & (pause.c.until < before), since)
 
     def begin_exception(self, row: ExceptionRow) -> ExceptionRow | None:
-        """Begins an exception, unless an admin has ordered one for the job.
+        """Begins an exception, unless an admin has ordered one for the job, in whatever ledger.
 
         Returns:
             that one, and leaves it as it is.
@@ -88,6 +99,11 @@ class AdminOrders(AdminOrdersView):
             self._change(lasting, ended=max(at, lasting.since), ended_by=by)
         return lasting
 
+    def take_over(self, rows: Iterable[ExceptionRow]) -> None:
+        """Makes exceptions of another ledger those of this one: their jobs wait here now."""
+        for row in rows:
+            self._change(row, cluster=self.cluster)
+
     def end_exceptions(self, over: Mapping[int, str], at: int) -> None:
         """Ends the exceptions of some jobs: job id -> what ended each."""
         for row in self.exceptions() if over else ():
@@ -103,15 +119,17 @@ class AdminOrders(AdminOrdersView):
         self._replace(exception, [values_of(row) for row in rows])
 
     def _of(self, job_id: int) -> ExceptionRow | None:
-        return next((row for row in self.exceptions() if row.job_id == job_id), None)
+        lasting = [*self.ordered(), *self.exceptions()]
+        return next((row for row in lasting if row.job_id == job_id), None)
 
     def _change(self, row: ExceptionRow, **values: object) -> None:
         self._connection.execute(
             update(exception)
             .where(
-                self._here(exception),
+                self._of_cluster(),
                 exception.c.job_id == row.job_id,
                 exception.c.since == row.since,
+                exception.c.user == row.user,
             )
             .values(**values)
         )

@@ -174,6 +174,20 @@ def both(store: Store, configured: Config | None = None) -> Steered:
     return Steered(slurm, store, configured or split())
 
 
+def put_first(cluster: Steered, job: int, configured: Config) -> None:
+    row = ExceptionRow(
+        job_id=0,
+        since=cluster.slurm.now,
+        label=str(job),
+        organization="",
+        user="ann",
+        reason="a deadline",
+        before_all=False,
+    )
+    segments = segments_of(configured, "c1")
+    orders.put_first(cluster.store.cluster("c1"), cluster.slurm, segments, row)
+
+
 @on_each_database
 def test_two_pools_of_a_cluster_are_as_two_clusters(store: Store) -> None:
     cluster = both(store)
@@ -259,24 +273,73 @@ def test_a_job_that_goes_first_in_its_pool_is_not_put_back_by_the_other(
     cluster.wait(0)
     jobs = [submit("physics") for _ in range(2)]
     cluster.run()
-    row = ExceptionRow(
-        job_id=0,
-        since=cluster.slurm.now,
-        label=str(jobs[1]),
-        organization="",
-        user="ann",
-        reason="a deadline",
-        before_all=False,
-    )
-    segments = segments_of(configured, "c1")
-    orders.put_first(store.cluster("c1"), cluster.slurm, segments, row)
+    put_first(cluster, jobs[1], configured)
     for _ in range(3):
         cluster.run()
         waiting = {job.job_id: job for job in cluster.slurm.pending().jobs}
         assert waiting[jobs[1]].priority > waiting[jobs[0]].priority
-    orders.undo_first(store.cluster("c1"), segments, row.label, cluster.slurm.now, "bob")
+    orders.undo_first(store.cluster("c1"), str(jobs[1]), cluster.slurm.now, "bob")
     cluster.run()
     assert cluster.points(jobs[1]) == cluster.points(jobs[0])
+
+
+@pytest.mark.parametrize("channel", ["site_factor", "nice"])
+@pytest.mark.parametrize("change", ["of partition", "to pools", "from pools"])
+def test_a_job_goes_first_wherever_it_waits_after_a_change(
+    store: Store, channel: str, change: str
+) -> None:
+    push = {"channel": channel}
+    whole, pools = config(*MEMBERS, push=push), split(push=push)
+    before, after = (whole, pools) if change == "to pools" else (pools, pools)
+    if change == "from pools":
+        after = whole
+    cluster = both(store, before)
+    for partition, processors in (("cpu", 8), ("gpu", 32)):
+        cluster.slurm.submit(
+            "biology", processors=processors, processing_time=10**6, partition=partition
+        )
+    cluster.wait(0)
+    jobs = [cluster.slurm.submit("physics", processing_time=60, partition="gpu") for _ in range(2)]
+    cluster.run()
+    put_first(cluster, jobs[1], before)
+    cluster.run()
+    if change == "of partition":
+        for job in jobs:  # as `scontrol update partition` does
+            cluster.slurm._engine.waiting.jobs[job].partition = "cpu"
+    else:
+        cluster.configure(after)
+    with pytest.raises(orders.OrderError, match=f"job {jobs[1]} goes first since"):
+        put_first(cluster, jobs[1], after)
+    for _ in range(3):
+        cluster.run()
+        waiting = {job.job_id: job for job in cluster.slurm.pending().jobs}
+        assert waiting[jobs[1]].priority > waiting[jobs[0]].priority
+    ledger = {"of partition": "c1/cpu", "to pools": "c1/gpu", "from pools": "c1"}[change]
+    with store.cluster(ledger).reading() as view:
+        assert [row.job_id for row in view.orders.exceptions()] == [jobs[1]]
+    orders.undo_first(store.cluster("c1"), str(jobs[1]), cluster.slurm.now, "bob")
+    cluster.run()
+    assert cluster.points(jobs[1]) == cluster.points(jobs[0])
+    with store.cluster(ledger).reading() as view:
+        assert [row.ended_by for row in view.orders.exceptions(0)] == ["undone by bob"]
+
+
+def test_an_array_that_waits_in_two_pools_goes_first_where_it_was_ordered(store: Store) -> None:
+    cluster = both(store)
+    for partition, processors in (("cpu", 8), ("gpu", 32)):
+        cluster.slurm.submit(
+            "biology", processors=processors, processing_time=10**6, partition=partition
+        )
+    cluster.wait(0)
+    array = cluster.slurm.submit("physics", processing_time=60, partition="gpu", array=3)
+    cluster.run()
+    put_first(cluster, array, split())
+    (task,), _ = cluster.slurm._engine.named(f"{array}_0")
+    task.partition = "cpu"
+    for _ in range(2):
+        cluster.run()
+        with store.cluster("c1/gpu").reading() as view:
+            assert [row.job_id for row in view.orders.exceptions()] == [array]
 
 
 def test_a_job_of_several_partitions_waits_in_the_pool_of_the_first(store: Store) -> None:

@@ -66,8 +66,7 @@ def put_first(
 
 
 def undo(service: Service, job: int | str) -> None:
-    segments = segments_of(service.config, NAME)
-    orders.undo_first(service.store.cluster(NAME), segments, str(job), service.slurm.now, "bob")
+    orders.undo_first(service.store.cluster(NAME), str(job), service.slurm.now, "bob")
 
 
 def order(service: Service) -> list[int]:
