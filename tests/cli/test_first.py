@@ -142,3 +142,27 @@ def test_during_a_pause_it_is_said_that_it_counts_afterwards(queue: CommandLine)
     queue.run("pause", "--reason", "an odd queue")
     result = queue.run("first", "3", "--reason", "x")
     assert result.stdout.startswith("Once steering is resumed job 3 goes before all others")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_during_a_pause_nothing_is_said_to_go_first_now(queue: CommandLine, *, keep: bool) -> None:
+    queue.run("first", "3", "--reason", "x", "--before-all", "--until", "2027-12-31")
+    cycle(queue)
+    queue.run("pause", "--reason", "an odd queue", *(["--keep"] if keep else []))
+    cycle(queue)
+    until = r" until 2027-12-31 00:00:00, as \S.* has ordered at 2027-01-15 .*: x\.\n"
+    later = "Once steering is resumed {} goes before all others" + until
+    assert re.search(later.format("job 3"), queue.run("status").stdout)
+    explained = queue.run("explain", "3").stdout
+    assert re.search(later.format("it"), explained)
+    assert "and would give its jobs 200000 points" in explained
+    other = queue.run("explain", "2").stdout
+    for said in (explained, other, queue.run("explain", "--account", "physics").stdout):
+        assert "go first" not in said
+        assert "goes first" not in said
+        assert "order of organizations" not in said
+        assert " ahead (" not in said
+    queue.run("resume")
+    cycle(queue)
+    assert "Job 3 goes before all others since" in queue.run("status").stdout
+    assert "gives its jobs 200000 points" in queue.run("explain", "3").stdout

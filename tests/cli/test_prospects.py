@@ -123,3 +123,6 @@ def test_explain_and_status_say_it(shell: CommandLine) -> None:
     said = shell.run("status").stdout
     assert "Forecasts of starts in the last month: 0% of 1 interval held (80% are to" in said
     assert "half of the medians were off by more than 8.3 min up to 10 min ahead." in said
+    assert shell.run("pause", "--reason", "x").exit_code == 0
+    for arguments in (["2"], ["--user", "user"]):
+        assert "Probably it starts" not in shell.run("explain", *arguments).stdout

@@ -57,7 +57,7 @@ def sentences_on_job(explanation: JobExplanation, influence: int | None, channel
         *_on_by_hand(explanation),
         *_on_exceptions(explanation),
         *_on_own(explanation.ranked, explanation.own_ahead),
-        *(_on_rule(explanation.basis.rule, influence) if explanation.ranked else ()),
+        *(_on_rule(explanation.basis, influence) if explanation.ranked else ()),
         *(_on_slurm(job, explanation) if job else ()),
     ]
 
@@ -86,7 +86,7 @@ def sentences_on_jobs(
             *_on_own(jobs.ranked, jobs.own_ahead),
         ]
     if any(jobs.ranked for jobs in explanation.organizations):
-        sentences += _on_rule(explanation.basis.rule, influence)
+        sentences += _on_rule(explanation.basis, influence)
     return sentences
 
 
@@ -223,9 +223,10 @@ def _on_by_hand(explanation: JobExplanation) -> list[str]:
 def _on_exceptions(explanation: JobExplanation) -> list[str]:
     """Says that it goes first because of an order, or that others do."""
     sentences = []
-    if explanation.exception is not None:
-        sentences.append(on_exception("It", explanation.exception))
-    if explanation.put_ahead:
+    row, paused = explanation.exception, explanation.basis.paused
+    if row is not None and not (paused and row.by_guarantee):
+        sentences.append(on_exception("it", row, paused=paused))
+    if explanation.put_ahead and not paused:
         verb = "goes" if explanation.put_ahead == 1 else "go"
         sentences.append(
             f"{sentence(counted(explanation.put_ahead))} {verb} first by exceptions or "
@@ -234,7 +235,10 @@ def _on_exceptions(explanation: JobExplanation) -> list[str]:
     return sentences
 
 
-def _on_rule(rule: str | None, influence: int | None) -> list[str]:
+def _on_rule(basis: Basis, influence: int | None) -> list[str]:
+    dynamics = [RULES[basis.rule].dynamics] if basis.rule in RULES else []
+    if basis.paused:
+        return dynamics
     order = (
         "The order of organizations is strict: age, size and the other factors of Slurm decide "
         "only among jobs of one organization."
@@ -242,7 +246,7 @@ def _on_rule(rule: str | None, influence: int | None) -> list[str]:
         else f"The order of organizations weighs {influence} points from first to last: age and "
         "the other factors of Slurm can outweigh it."
     )
-    return [order, *([RULES[rule].dynamics] if rule in RULES else [])]
+    return [order, *dynamics]
 
 
 def _on_slurm(job: PendingJob, explanation: JobExplanation) -> list[str]:

@@ -41,9 +41,10 @@ def sentences_on_rank(
     if ranked is None:
         return outside
     before = sum(ranked.before.values())
-    stand = "wait" if influence else "are ahead"
+    is_loose = influence or basis.paused
+    stand = "wait" if is_loose else "are ahead"
     if before == 1:
-        stand = "waits" if influence else "is ahead"
+        stand = "waits" if is_loose else "is ahead"
     return [
         *_on_why(ranked, basis, clock_time(basis.t)),
         *_on_union(ranked),
@@ -68,7 +69,8 @@ def _on_union(ranked: RankedOrganization) -> list[str]:
 def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
     """Returns the rank and why it is so: by what was given and got, or in the rule's own words."""
     rank = f"rank {ranked.rank} of {ranked.organizations}"
-    that_is = [f"That is {rank} and gives its jobs {ranked.points} points."]
+    gives = f"{'would give' if basis.paused else 'gives'} its jobs {ranked.points} points."
+    that_is = [f"That is {rank} and {gives}"]
     here = ""
     if basis.pool is not None and basis.pool.spans_others:
         here = f" at {cluster_behind(basis.cluster)}"
@@ -96,7 +98,7 @@ def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
     why = f"it {_balance(ranked)}" if by_balance else ranked.reason
     return [
         f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({why}).",
-        f"That gives its jobs {ranked.points} points.",
+        f"That {gives}",
     ]
 
 

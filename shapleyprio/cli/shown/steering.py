@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapleyprio.cli.shown.ranks import sentence
 from shapleyprio.common.wording import (
     clock_time,
     duration,
@@ -17,15 +18,15 @@ def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> lis
         steering: the facts.
         of_status: whether to say that no daemon runs also while its last cycle still holds.
     """
-    paused = [] if steering.pause is None else sentences_on_pause(steering.pause)
+    is_paused = steering.pause is not None
+    sentences = [] if steering.pause is None else sentences_on_pause(steering.pause)
     if of_status:
         ordered = [row for row in steering.exceptions if not row.by_guarantee]
-        paused += [on_exception(f"Job {row.label}", row) for row in ordered]
-        paused += sentences_on_guarantees(steering.exceptions)
+        sentences += [on_exception(f"job {row.label}", row, paused=is_paused) for row in ordered]
+        sentences += [] if is_paused else sentences_on_guarantees(steering.exceptions)
     if steering.cycle_ended is None:
-        return paused
+        return sentences
     since = f"since {clock_time(steering.cycle_ended)} ({duration(steering.age)} ago)"
-    sentences = paused
     if steering.nobody_since is not None and (steering.is_stale or of_status):
         sentences.append(f"No daemon has run {since}.")
     elif steering.is_stale and steering.rolled_back_at is None:
@@ -52,15 +53,27 @@ def sentences_on_pause(pause: PauseRow) -> list[str]:
     ]
 
 
-def on_exception(job: str, row: ExceptionRow) -> str:
-    """Says which job goes first, since when, and who ordered it and why."""
+def on_exception(job: str, row: ExceptionRow, *, paused: bool) -> str:
+    """Says which job goes first, since when, and who ordered it and why; in a pause, that it will.
+
+    Args:
+        job: what to call it.
+        row: its exception; in a pause one that an admin has ordered.
+        paused: whether steering is.
+    """
+    since = clock_time(row.since)
     if row.by_guarantee and row.until is not None:
-        return (
-            f"{job} goes before {row.others} since {clock_time(row.since)}, by {row.user}, and is "
-            f"to start until {clock_time(row.until)}: {row.reason}."
+        return sentence(
+            f"{job} goes before {row.others} since {since}, by {row.user}, and is to start until "
+            f"{clock_time(row.until)}: {row.reason}."
         )
     until = "" if row.until is None else f" until {clock_time(row.until)}"
-    return (
-        f"{job} goes before {row.others} since {clock_time(row.since)}{until}, as {row.user} has "
-        f"ordered: {row.reason.rstrip('.')}."
+    reason = row.reason.rstrip(".")
+    if paused:
+        return (
+            f"Once steering is resumed {job} goes before {row.others}{until}, as {row.user} has "
+            f"ordered at {since}: {reason}."
+        )
+    return sentence(
+        f"{job} goes before {row.others} since {since}{until}, as {row.user} has ordered: {reason}."
     )

@@ -48,7 +48,8 @@ class Prospect:
         """
         reason = None if job.waits_for_its_turn else job.reason
         waits_for: str = "turn" if reason is None else lack_of(reason).missing
-        found = view.forecasts.of_job(job.job_id) if waits_for in FORESEEN else None
+        foreseen = waits_for in FORESEEN and view.orders.pause() is None
+        found = view.forecasts.of_job(job.job_id) if foreseen else None
         if found is None or t - found.t > FRESH_SECONDS:
             return cls(forecast=None, waits_for=waits_for, reason=reason)
         if reason is None and found.waits_for in {"processors", "reservation", "limit"}:
@@ -92,6 +93,7 @@ class Basis:
         steering: since when which rule and channel have steered; None before anything has.
         window: the last replayed one, which says who was late or ahead; None before the first.
         horizon: age in seconds from which work gains nothing more, None for never.
+        paused: whether steering is paused, so that nothing is written.
         away: why Slurm did not show its queue, None if it did. Pending jobs are then those that
             the last cycle saw, held ones included.
     """
@@ -104,6 +106,7 @@ class Basis:
     steering: SteeringRow | None
     window: LastWindow | None
     horizon: int | None
+    paused: bool
     away: str | None
 
     def as_json(self) -> dict[str, Any]:

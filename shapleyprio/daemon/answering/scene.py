@@ -109,6 +109,7 @@ class QueueAndStandings:
             steering=next(reversed(view.history.steering()), None),
             window=window,
             horizon=watermark.horizon if watermark else None,
+            paused=view.orders.pause() is not None,
             away=None if queue.failure is None else str(queue.failure),
         )
         self._ranked: Mapping[str, RankedOrganization] = {}

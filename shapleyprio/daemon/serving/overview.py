@@ -68,8 +68,8 @@ class Overview:
 
     @property
     def on_guarantees(self) -> list[str]:
-        """The jobs that go first by guarantees, in sentences."""
-        return sentences_on_guarantees(self.exceptions)
+        """The jobs that go first by guarantees, in sentences; in a pause none do."""
+        return [] if self.pause else sentences_on_guarantees(self.exceptions)
 
     @property
     def last_cycle(self) -> CycleRow | None:

@@ -19,7 +19,7 @@ from shapleyprio.daemon.serving.checks import Checked
 from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
 from shapleyprio.daemon.serving.overview import Overview
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay
-from shapleyprio.store import DriftRow, PauseRow, SteeringRow, Store
+from shapleyprio.store import GUARANTEE, DriftRow, PauseRow, SteeringRow, Store
 from tests.daemon.consortium import NAME, NOW, Service
 from tests.store.examples import exception
 
@@ -85,6 +85,13 @@ def test_everybody_sees_which_jobs_go_first_and_why(overview: Overview) -> None:
     assert "as ann has ordered: a &lt;big&gt; deadline." in text
     all_others = page.render(replace(overview, exceptions=[replace(row, before_all=True)]))
     assert "goes before all others</b>" in all_others
+    pause = PauseRow(since=NOW + 9, user="ann", reason="x", keep=False)
+    paused = replace(overview, exceptions=[row, replace(row, user=GUARANTEE)], pause=pause)
+    text = page.render(paused)
+    assert "<b>Once steering is resumed job 7 goes before all others of physics</b> until" in text
+    assert "as ann has ordered at <time>2027-01-15 08:00:00" in text
+    assert "The first would be served next" in text
+    assert GUARANTEE not in text
     assert replace(overview, exceptions=[row]).as_json()["exceptions"] == [
         {
             "job": "7",
