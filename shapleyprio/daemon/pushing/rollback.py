@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,14 @@ from shapleyprio.daemon.pushing.submission import given_on, withdraw
 from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims
 from shapleyprio.slurm.points_table import CHANNEL
-from shapleyprio.slurm.port import Malformed, PendingQueue, Slurm, SlurmUnavailableError, StartedJob
+from shapleyprio.slurm.port import (
+    Malformed,
+    PendingQueue,
+    Slurm,
+    SlurmUnavailableError,
+    StartedJob,
+)
+from shapleyprio.slurm.text.queue import component_of, other_tasks
 from shapleyprio.store import (
     ClusterStore,
     ManagedValue,
@@ -77,10 +85,9 @@ def plan_rollback(
         if channel.per_job:
             shown = {target.key for target in targets}
             started = slurm.started()  # after the queue, to have what has just left it
-            ended = _ended(slurm, _lost(managed, queue, started))
-            unseen = [
-                job for job in _unseen(shown, managed, queue, started) if job.job_id not in ended
-            ]
+            lost = _lost(managed, queue, started)
+            names = _names(store, lost - _ended(slurm, lost), queue, started)
+            unseen = list(_unseen(shown, names, queue, started))
             pushes += _put_back_unseen(channel, managed, unseen, stamp)
             if published is not None and given[channel]:
                 pushes += _take_back_unseen(published, managed, unseen, tenures, stamp)
@@ -148,14 +155,14 @@ class _UnseenJob:
 
 def _lost(
     managed: Mapping[str, ManagedValue], queue: PendingQueue, started: Iterable[StartedJob]
-) -> list[int]:
+) -> set[int]:
     """Returns the jobs with something of ours that neither wait nor run, as far as is known."""
     known = {job.job_id for job in queue.jobs} | {job.job_id for job in started}
     ours = [key for key, value in managed.items() if value.is_ours]
-    return sorted(set(map(int, ours)) - known)
+    return set(map(int, ours)) - known
 
 
-def _ended(slurm: Slurm, job_ids: Sequence[int]) -> set[int]:
+def _ended(slurm: Slurm, job_ids: Collection[int]) -> set[int]:
     """Returns the jobs that have certainly ended, so that they have no value.
 
     Where accounting is away or lags behind, none has.
@@ -166,7 +173,7 @@ def _ended(slurm: Slurm, job_ids: Sequence[int]) -> set[int]:
     try:
         if slurm.controller().accounting_backlog:
             return set()
-        for record in slurm.records_of(job_ids):
+        for record in slurm.records_of(sorted(job_ids)):
             if isinstance(record, Malformed):
                 return set()
             states.setdefault(record.job_id, set()).add(record.state)
@@ -175,19 +182,51 @@ def _ended(slurm: Slurm, job_ids: Sequence[int]) -> set[int]:
     return {job_id for job_id, found in states.items() if found <= OVER}
 
 
+def _names(
+    store: ClusterStore,
+    lost: set[int],
+    queue: PendingQueue,
+    started: Iterable[StartedJob],
+) -> dict[int, str]:
+    """Returns lost job -> its name for Slurm; those without one of their own are left out.
+
+    To Slurm the number of an array or of a heterogeneous job means all its tasks or components.
+    Where others of them wait or run, its own name is that of the last write, less their tasks.
+
+    Args:
+        store: of the cluster.
+        lost: as `_lost` has them.
+        queue: all jobs that wait.
+        started: all jobs that run.
+    """
+    if not lost:
+        return {}
+    others: defaultdict[int, list[str]] = defaultdict(list)
+    known = [(job.array_job_id, job.target) for job in queue.jobs]
+    known += [(job.array_job_id, job.label) for job in started]
+    for array, target in known:
+        others[int(component_of(target) or array)].append(target)
+    names = {job_id: str(job_id) for job_id in lost}
+    with store.reading() as view:
+        for number in others.keys() & lost:
+            for last in view.pushes.latest(limit=1, key=str(number)):
+                names[number] = other_tasks(last.target, others[number]) or ""
+    return {number: name for number, name in names.items() if name}
+
+
 def _unseen(
     shown: Collection[str],
-    managed: Iterable[str],
+    names: Mapping[int, str],
     queue: PendingQueue,
     started: Iterable[StartedJob],
 ) -> Iterator[_UnseenJob]:
-    """Yields held and running jobs, and managed ones that neither list has.
+    """Yields held and running jobs, and lost ones.
 
     Where a line of the queue could not be read, one of the last may be that line's job.
 
     Args:
         shown: keys of the jobs at which Slurm does show it.
-        managed: keys of the jobs that we wrote to.
+        names: as `_names` has them.
         queue: all jobs that wait.
         started: all jobs that run.
     """
@@ -206,8 +245,8 @@ def _unseen(
                 begun.job_id, begun.array_job_id, label, label, begun.account, begun.submit
             )
     reason = UNSEEN_REASON if queue.malformed else REASON
-    for key in set(managed) - {str(job_id) for job_id in known}:
-        yield _UnseenJob(int(key), int(key), key, key, reason=reason)
+    for job_id, name in names.items():
+        yield _UnseenJob(job_id, job_id, name, name, reason=reason)
 
 
 def _known_of(job: _UnseenJob, managed: Mapping[str, ManagedValue]) -> ManagedValue | None:

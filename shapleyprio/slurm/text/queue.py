@@ -249,6 +249,26 @@ def first_tasks(target: str, count: int) -> str:
     return f"{_number_of(target)}_[{task_list(islice(tasks, count))}]"
 
 
+def other_tasks(target: str, names: Iterable[str]) -> str | None:
+    """Returns the name of those tasks in a name that no other one has; None if it has them all.
+
+    >>> other_tasks("33_[0-3,9]", ["33_1", "33_[2-3]"]), other_tasks("33_4", ["33_4"])
+    ('33_[0,9]', None)
+    >>> other_tasks("33", []), other_tasks("33+0", ["33+1"])
+    ('33', '33+0')
+    """
+    if "_" not in target:
+        return target
+    taken = [bounds for name in names for bounds in _ranges(name)]
+    tasks = [
+        task
+        for low, high in _ranges(target)
+        for task in range(low, high + 1)
+        if not any(first <= task <= last for first, last in taken)
+    ]
+    return f"{_number_of(target)}_[{task_list(tasks)}]" if tasks else None
+
+
 def is_target(text: str) -> bool:
     """Returns whether scontrol would see one job or array in it: a bad name spoils its list."""
     return _TARGET.fullmatch(text) is not None

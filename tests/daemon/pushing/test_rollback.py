@@ -315,3 +315,37 @@ def test_a_task_that_neither_waits_nor_runs_for_a_moment_is_found_by_the_next_lo
     job = slurm._engine._jobs[task]
     assert (job.start is not None) == (afterwards == "runs")
     assert (job.site_factor, job.nice) == (0, 7)
+
+
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+def test_the_number_of_an_array_stands_for_no_task_that_waits(store: Store, channel: str) -> None:
+    slurm = Cluster()
+    slurm.fill("guest")
+    array = slurm.submit("physics", processing_time=10**6, array=4, nice=7)
+    service = Service(slurm, store, config(push={"channel": channel}))
+    service.run()
+    SimulatedSlurm.write(slurm, channel, {f"{array}_1": 55})
+    slurm._engine.cancel(slurm._engine._jobs[array])
+    slurm.take_down("slurmdbd")
+    slurm.writes.clear()
+    service.roll_back()
+    assert {target for _, made in slurm.writes for target in made} == {f"{array}_[0,2-3]"}
+    (task,) = slurm.jobs()
+    assert 55 in {task.site_factor, task.nice}
+
+
+@pytest.mark.parametrize("channel", JOB_CHANNELS)
+def test_the_number_of_a_heterogeneous_job_stands_for_its_first_component_alone(
+    store: Store, channel: str
+) -> None:
+    slurm = Cluster()
+    slurm.fill("guest")
+    whole, other = (slurm.submit("physics", processing_time=9) for _ in range(2))
+    slurm.components = {whole: f"{whole}+0", other: f"{whole}+1"}
+    service = Service(slurm, store, config(push={"channel": channel}))
+    service.run()
+    slurm.cancel(whole)
+    slurm.take_down("slurmdbd")
+    slurm.writes.clear()
+    service.roll_back()
+    assert {target for _, made in slurm.writes for target in made} == set(slurm.components.values())
