@@ -77,7 +77,7 @@ def test_it_may_go_before_all_until_a_time_and_be_undone(queue: CommandLine) -> 
 
 
 def test_a_heterogeneous_job_is_named_in_one_line(queue: CommandLine) -> None:
-    queue.slurm.components = {3: "3+0", 4: "3+1"}
+    queue.slurm.names = {3: "3+0", 4: "3+1"}
     result = queue.run("first", "3", "--reason", "x")
     assert (result.exit_code, result.stdout) == (
         0,

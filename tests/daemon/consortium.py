@@ -57,8 +57,7 @@ class Cluster(SimulatedSlurm):
         skew: by how many seconds the controller's clock is wrong.
         layout_changes: attributes of the layout that are other than the simulation knows.
         partitions: what jobs that wait name, where the simulation knows a single partition.
-        components: job -> its name as a component of a heterogeneous job, which starts alone all
-            the same.
+        names: job -> its name, where that is another than the simulation has.
         deaf: whether writes are taken and not done.
         before_write, after_write: happens once, at the next write.
         windows: what accounting was asked for.
@@ -93,7 +92,7 @@ class Cluster(SimulatedSlurm):
         self.deaf = False
         self.unreadable: set[int] = set()
         self.partitions: dict[int, str] = {}
-        self.components: dict[int, str] = {}
+        self.names: dict[int, str] = {}
         self.before_write: Callable[[], object] | None = None
         self.after_write: Callable[[], object] | None = None
         self.windows: list[tuple[int, int]] = []
@@ -145,8 +144,8 @@ class Cluster(SimulatedSlurm):
             replace(
                 job,
                 partition=self.partitions.get(job.job_id, job.partition),
-                label=self.components.get(job.job_id, job.label),
-                target=self.components.get(job.job_id, job.target),
+                label=self.names.get(job.job_id, job.label),
+                target=self.names.get(job.job_id, job.target),
             )
             for job in queue.jobs
             if job.job_id not in self.unreadable
@@ -163,7 +162,7 @@ class Cluster(SimulatedSlurm):
     ) -> Mapping[str, str]:
         _once(self, "before_write")
         self.writes.append((channel, dict(values)))
-        numbers = {name: str(job_id) for job_id, name in self.components.items()}
+        numbers = {name: str(job_id) for job_id, name in self.names.items() if "+" in name}
         named = {numbers.get(target, target): value for target, value in values.items()}
         refused = {} if self.deaf else super().write(channel, named, check)
         _once(self, "after_write")

@@ -78,8 +78,9 @@ def _exceptions(view: View, rows: Sequence[ExceptionRow], end: int) -> Iterator[
         passed = [f"{jobs} of {name or 'nobody'}" for name, jobs in row.passed.items()]
         used = sum(
             one.processors * (min(one.end or end, end) - min(one.begin, end))
-            for _, allocations in view.runs.runs_of(row.job_id, row.since)
+            for run, allocations in view.runs.runs_of(row.job_id, row.since)
             for one in allocations
+            if row.is_of_array or run.key.job_id == row.job_id
         )
         yield visible(
             f"Exception: job {row.label} of {row.organization} before {row.others} since "

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 def means(row: ExceptionRow, job: PendingJob) -> bool:
     """Returns whether an exception is of a job, or one that an admin has ordered of its array."""
-    return row.job_id == job.job_id or (row.job_id == job.array_job_id and not row.by_guarantee)
+    return row.job_id == job.job_id or (row.job_id == job.array_job_id and row.is_of_array)
 
 
 class LastingExceptions:
@@ -108,13 +108,13 @@ class LastingExceptions:
 
     def _over(
         self,
-        rows: Iterable[ExceptionRow],
+        rows: Sequence[ExceptionRow],
         queue: PendingQueue,
         started: Callable[[], Iterable[StartedJob]],
         t: int,
     ) -> dict[int, str]:
         """Returns job id -> what ended its exception. An unreadable line may be of any job."""
-        waiting = _numbers(queue.jobs)
+        waiting = _among(queue.jobs, rows)
         over = {
             row.job_id: TIME_IS_UP
             for row in rows
@@ -126,7 +126,7 @@ class LastingExceptions:
         gone = since.keys() - waiting - over.keys()
         if not gone or queue.malformed:
             return over
-        begun = _numbers(started())
+        begun = _among(started(), rows)
         with self._store.reading() as view:
             return over | {
                 job_id: STARTED
@@ -147,8 +147,15 @@ class LastingExceptions:
             log.info("a guarantee is asked for", **_in_log(row))
 
 
-def _numbers(jobs: Iterable[PendingJob | StartedJob]) -> set[int]:
-    return {number for job in jobs for number in (job.job_id, job.array_job_id)}
+def _among(jobs: Iterable[PendingJob | StartedJob], rows: Iterable[ExceptionRow]) -> set[int]:
+    """Returns the numbers of exceptions that mean any of some jobs."""
+    numbers = {(job.job_id, job.array_job_id) for job in jobs}
+    own, arrays = {one for one, _ in numbers}, {array for _, array in numbers}
+    return {
+        row.job_id
+        for row in rows
+        if row.job_id in own or (row.is_of_array and row.job_id in arrays)
+    }
 
 
 def _moved_to(
@@ -161,7 +168,8 @@ def _moved_to(
     if not rows:
         return []
     own = {job.job_id for job in pending}
-    here = _numbers(pending) - _numbers(job for job in queue.jobs if job.job_id not in own)
+    here = _among(pending, rows)
+    here -= _among((job for job in queue.jobs if job.job_id not in own), rows)
     return [row for row in rows if row.job_id in here]
 
 

@@ -213,7 +213,7 @@ class ExceptionRow:
     """A job that goes first, for an admin or its organization's guarantee has said so.
 
     Attributes:
-        job_id: Slurm's own number; that of an array means all its tasks that wait.
+        job_id: Slurm's own number.
         since: when it was ordered, by the cluster's clock.
         label: the name users know the job by.
         organization: for which it counts.
@@ -243,6 +243,11 @@ class ExceptionRow:
     def by_guarantee(self) -> bool:
         """Whether nobody has ordered it."""
         return self.user == GUARANTEE
+
+    @property
+    def is_of_array(self) -> bool:
+        """Whether its number means all tasks that wait, if it is that of an array."""
+        return not self.by_guarantee and (self.label.isdecimal() or "[" in self.label)
 
     @property
     def others(self) -> str:

@@ -273,11 +273,34 @@ def test_all_tasks_of_an_array_go_first_and_leave_nothing_behind(waiting: Servic
     assert factors <= usual
 
 
+def test_a_task_with_the_number_of_its_array_goes_first_alone(waiting: Service) -> None:
+    array = waiting.slurm.submit("biology", qos="bio", processors=12, processing_time=9, array=3)
+    for task in (0, 1):
+        (alone,), _ = waiting.slurm._engine.named(f"{array}_{task}")
+        waiting.slurm._engine.hold(alone)
+    waiting.slurm.names = {array: f"{array}_2"}  # squeue names it so
+    for task in (array + 1, array + 2):
+        waiting.slurm.release(task)
+    cycles(waiting, 1)
+    put_first(waiting, f"{array}_2", before_all=True)
+    cycles(waiting, 1)
+    usual = waiting.slurm.job(5).site_factor
+    assert {waiting.slurm.job(array + one).site_factor for one in (1, 2)} == {usual}
+    assert order(waiting)[0] == array
+    explained = explain_job(waiting.store.cluster(NAME), waiting.slurm, f"{array}_1")
+    assert (explained.exception, explained.put_ahead) == (None, 1)
+    put_first(waiting, f"{array}_1")
+    undo(waiting, f"{array}_1")
+    waiting.slurm._engine.cancel(waiting.slurm._engine._jobs[array])
+    cycles(waiting, 1)
+    assert exceptions(waiting) == []
+
+
 @pytest.mark.parametrize("label", ["3", "3+0", "3+1", "5"])
 def test_all_components_of_a_heterogeneous_job_go_first_whichever_is_named(
     waiting: Service, label: str
 ) -> None:
-    waiting.slurm.components = {3: "3+0", 5: "3+1"}
+    waiting.slurm.names = {3: "3+0", 5: "3+1"}
     usual = found(waiting)
     put_first(waiting, label, before_all=True)
     cycles(waiting, 1)
@@ -298,7 +321,7 @@ def test_all_components_of_a_heterogeneous_job_go_first_whichever_is_named(
 
 @pytest.mark.parametrize("waiting", ["site_factor"], indirect=True)
 def test_a_heterogeneous_job_does_not_go_first_in_part(waiting: Service) -> None:
-    waiting.slurm.components = {3: "3+0", 6: "3+1"}
+    waiting.slurm.names = {3: "3+0", 6: "3+1"}
     with pytest.raises(orders.OrderError, match=r"job 3\+1 counts for no organization"):
         put_first(waiting, 3)
     assert exceptions(waiting) == []

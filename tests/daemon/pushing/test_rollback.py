@@ -341,11 +341,11 @@ def test_the_number_of_a_heterogeneous_job_stands_for_its_first_component_alone(
     slurm = Cluster()
     slurm.fill("guest")
     whole, other = (slurm.submit("physics", processing_time=9) for _ in range(2))
-    slurm.components = {whole: f"{whole}+0", other: f"{whole}+1"}
+    slurm.names = {whole: f"{whole}+0", other: f"{whole}+1"}
     service = Service(slurm, store, config(push={"channel": channel}))
     service.run()
     slurm.cancel(whole)
     slurm.take_down("slurmdbd")
     slurm.writes.clear()
     service.roll_back()
-    assert {target for _, made in slurm.writes for target in made} == set(slurm.components.values())
+    assert {target for _, made in slurm.writes for target in made} == set(slurm.names.values())
