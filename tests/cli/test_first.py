@@ -144,6 +144,16 @@ def test_during_a_pause_it_is_said_that_it_counts_afterwards(queue: CommandLine)
     assert result.stdout.startswith("Once steering is resumed job 3 goes before all others")
 
 
+def test_after_a_rollback_it_is_said_first_that_the_rest_may_be_out_of_date(
+    queue: CommandLine,
+) -> None:
+    queue.run("first", "3", "--reason", "x")
+    cycle(queue)
+    queue.run("rollback")
+    status = queue.run("status").stdout
+    assert status.index("What follows may be out of date.") < status.index("Job 3 goes before")
+
+
 @pytest.mark.parametrize("keep", [False, True])
 def test_during_a_pause_nothing_is_said_to_go_first_now(queue: CommandLine, *, keep: bool) -> None:
     queue.run("first", "3", "--reason", "x", "--before-all", "--until", "2027-12-31")

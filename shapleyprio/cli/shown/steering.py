@@ -20,12 +20,18 @@ def sentences_on_steering(steering: Steering, *, of_status: bool = False) -> lis
     """
     is_paused = steering.pause is not None
     sentences = [] if steering.pause is None else sentences_on_pause(steering.pause)
+    sentences += _on_age(steering, of_status=of_status)
     if of_status:
         ordered = [row for row in steering.exceptions if not row.by_guarantee]
         sentences += [on_exception(f"job {row.label}", row, paused=is_paused) for row in ordered]
         sentences += [] if is_paused else sentences_on_guarantees(steering.exceptions)
+    return sentences
+
+
+def _on_age(steering: Steering, *, of_status: bool) -> list[str]:
     if steering.cycle_ended is None:
-        return sentences
+        return []
+    sentences = []
     since = f"since {clock_time(steering.cycle_ended)} ({duration(steering.age)} ago)"
     if steering.nobody_since is not None and (steering.is_stale or of_status):
         sentences.append(f"No daemon has run {since}.")
