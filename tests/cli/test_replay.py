@@ -429,6 +429,28 @@ def test_organizations_from_a_file() -> None:
     ]
 
 
+def test_it_is_said_where_the_daemon_counts_something_else_than_the_cpus_of_sacct() -> None:
+    Path("both.sacct").write_text(CLUSTERS)
+    file = Path(organizations_file("gpus.toml", "physics", "physics", "biology"))
+    pools = "".join(
+        f'[[pool]]\nname = "{name}"\nclusters = ["c2"]\n{keys}\n'
+        for name, keys in {"a": 'partitions = ["a"]\nweight = "billing"', "rest": ""}.items()
+    )
+    plain = file.read_text()
+    command = OfflineCommand("replay", "both.sacct", "--policy", "fcfs", "--organizations")
+    one = "both.sacct, c2: counts CPUs, where gpus.toml has the daemon count gres/gpu; "
+    for text, warned in (
+        (plain, ""),
+        (f'[fairness]\nweight = "cpus"\n{plain}', ""),
+        (f'[fairness]\nweight = "gres/gpu"\n{plain}', one),
+        (plain + pools, one.replace("gres/gpu", "billing")),
+        (plain + pools.replace("c2", "c3"), ""),
+    ):
+        file.write_text(text)
+        found = command.succeeds("gpus.toml").stderr
+        assert ("counts CPUs" in found, warned in found) == (bool(warned), True)
+
+
 def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> None:
     write_log()
     dealt = answer(*DEAL, "--processor-shares", "uniform", "--processors", "8")["organizations"]

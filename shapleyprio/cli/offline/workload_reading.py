@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
 from shapleyprio.cli.options.parameters import WorkloadParameters
 from shapleyprio.cli.shown.progress import ProgressBar
+from shapleyprio.common.wording import listed
+from shapleyprio.config import load_config
+from shapleyprio.config.segments import weights_of
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.clusters import (
     claims_of_files,
@@ -22,6 +25,7 @@ from shapleyprio.replay.logs.files import files_of
 from shapleyprio.replay.logs.layout_files import with_layout
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.choices import (
+    ALL_CLUSTERS,
     DEFAULT_BACKFILL,
     DEFAULT_PLACEMENT,
     DEFAULT_SHARES,
@@ -96,7 +100,22 @@ def workload_for(
     refuse_nonsense(claims, consortium, workload, parameters.allow)
     if guesses_sizes(claims):
         click.echo(f"shapleyprio: {log.source}: {GUESSED}", err=True)
+    for line in _counted_otherwise(parameters, log):
+        click.echo(f"shapleyprio: {line}", err=True)
     return log, workload if confine is None else confine(log, consortium, workload)
+
+
+def _counted_otherwise(parameters: WorkloadParameters, log: Log) -> Iterator[str]:
+    """Yields where the daemon counts something else than CPUs, as a log of sacct does."""
+    for one in (log.clusters or (log,)) if log.format == "sacct" else ():
+        files = parameters.organizations
+        if file := files.get(one.cluster, files.get(ALL_CLUSTERS)):
+            usual, of_partitions = weights_of(load_config(file), one.cluster)
+            if others := sorted({usual, *of_partitions.values()} - {"cpus"}):
+                yield (
+                    f"{one.source}: counts CPUs, where {file} has the daemon count "
+                    f"{listed(others)}; give what `shapleyprio export --live` writes, which does so"
+                )
 
 
 def workload_before(
