@@ -94,6 +94,16 @@ def test_overlapping_exports_count_each_record_once(tmp_path: Path) -> None:
         read_log([str(tmp_path / "2026-*.sacct")])
 
 
+def test_exports_without_headings_that_were_put_together_count_each_record_once(
+    tmp_path: Path,
+) -> None:
+    running = LINES[5].replace("COMPLETED", "RUNNING")
+    together = [*LINES[:20], running, *LINES[10:30]]
+    log = read_log(written(tmp_path / "log", together, ""), fields=HEADER.split("|"))
+    assert sorted(log.job.tolist()) == list(range(1, 31))
+    assert log.left_out == {"repeated": 11}
+
+
 @pytest.mark.parametrize("lacks", ["JobIDRaw", "Submit"])
 def test_files_that_know_a_record_by_other_columns_are_refused(tmp_path: Path, lacks: str) -> None:
     """Each number of a task of an array, and each time of a job that was held, is another."""

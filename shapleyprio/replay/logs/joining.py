@@ -30,12 +30,12 @@ _KEYS = "keys"
 class Joiner:
     """Takes pieces in their order, and makes one log of them.
 
-    Args:
-        several: whether they come from several files, so that records may come twice.
+    Attributes:
+        several: whether they may come from several files, so that records may come twice.
     """
 
     def __init__(self, *, several: bool) -> None:
-        self._several = several
+        self.several = several
         self._last: Log | None = None
         self._columns: dict[str, list[Any]] = {}
         self._names: dict[str, dict[str, int]] = {}
@@ -50,7 +50,7 @@ class Joiner:
             keys: int64[jobs, 4], what no two records share: the job's number, a digest of what
                 follows it, the second of submission, and a digest of who numbers jobs.
         """
-        log = log if self._several else usable(log)
+        log = log if self.several else usable(log)
         for name in COLUMNS:
             self._columns.setdefault(name, []).append(getattr(log, name))
         for name in log.labels.keys() - self._names.keys():
@@ -64,7 +64,7 @@ class Joiner:
             renumbered = np.append(codes, np.int32(UNKNOWN))[labels.codes]
             self._columns[name].append(renumbered)
         self._jobs += len(log.job)
-        if self._several:
+        if self.several:
             self._columns.setdefault(_KEYS, []).append(keys)
         self._left_out.update(log.left_out)
         self._last = log
@@ -86,7 +86,7 @@ class Joiner:
             left_out=counted(dict(self._left_out)),
             **{name: self._whole(name) for name in COLUMNS},
         )
-        if not self._several:
+        if not self.several:
             return log
         kept = _of_each_one(self._whole(_KEYS), log.processing_time)
         left_out = {**log.left_out, REPEATED: len(log.job) - len(kept)}

@@ -82,6 +82,8 @@ class PieceRecords(NamedTuple):
         unread: how much of it has no fields to be read.
         malformed: the first malformed lines, counted from 1 in this piece, and the reasons.
         heads_again: the line of it that is the file's heading once more; 0 if none is.
+        headed: whether its file has a heading; without one, files that were put together show no
+            second one.
     """
 
     names: Sequence[str]
@@ -91,6 +93,7 @@ class PieceRecords(NamedTuple):
     unread: int
     malformed: Sequence[MalformedLine]
     heads_again: int = 0
+    headed: bool = True
 
 
 class SacctReader:
@@ -163,6 +166,7 @@ class SacctReader:
             well_formed += len(piece.records.job) + piece.records.left_out[STEPS]
             malformed += [replace(line, number=passed + line.number) for line in piece.malformed]
             del malformed[MALFORMED_KEPT:]
+            self._joiner.several |= not piece.headed
             self._joiner.add(piece.records, piece.keys)
             self._joiner.leave_out(MALFORMED, piece.unread)
             passed += piece.lines
@@ -192,7 +196,14 @@ class SacctReader:
         malformed = _explained(piece.text, rows.starts, found.lines)
         again = _line_that_heads_again(piece)
         return PieceRecords(
-            piece.names, line_ends(piece.text), found.records, found.keys, 0, malformed, again
+            piece.names,
+            line_ends(piece.text),
+            found.records,
+            found.keys,
+            0,
+            malformed,
+            again,
+            headed=bool(piece.heading),
         )
 
     def _of_cells(self, file: str, piece: JobCells) -> PieceRecords:
