@@ -104,6 +104,23 @@ def test_exports_without_headings_that_were_put_together_count_each_record_once(
     assert log.left_out == {"repeated": 11}
 
 
+def test_pieces_of_jobs_that_sacct_has_cut_are_refused(tmp_path: Path) -> None:
+    """Each month would have another piece of them, and but one would count."""
+    whole = "7|acc|user|cpu|2025-01-31T23:00:00|2025-01-31T23:30:00|2025-02-01T00:30:00|3600|1|"
+    rest = "COMPLETED|60|cn1"
+    first = f"{whole.replace('2025-02-01T00:30:00|3600', '2025-02-01T00:00:00|1800')}{rest}"
+    second = f"{whole.replace('2025-01-31T23:30:00', '2025-02-01T00:00:00').replace('36', '18')}"
+    january = written(tmp_path / "january", [first, *LINES[:5]])
+    february = written(tmp_path / "february", [f"{second}{rest}"])
+    message = r"january and 1 more: job 7 begins at another time in another file; ask sacct without"
+    with pytest.raises(LogError, match=message):
+        read_log([january, february])
+    waiting = whole.replace("2025-01-31T23:30:00", "Unknown").replace("3600", "0")
+    for other in (f"{whole}{rest}", f"{waiting}PENDING|60|cn1", f"{waiting}CANCELLED|60|cn1"):
+        log = read_log([written(tmp_path / "other", [other]), january])
+        assert (len(log.job), log.left_out) == (6, {"repeated": 1})
+
+
 @pytest.mark.parametrize("lacks", ["JobIDRaw", "Submit"])
 def test_files_that_know_a_record_by_other_columns_are_refused(tmp_path: Path, lacks: str) -> None:
     """Each number of a task of an array, and each time of a job that was held, is another."""

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.filtering import counted, taken, usable
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, MalformedLine
+from shapleyprio.slurm.text.federation import FIRST_FEDERATED
 
 Numbers = NDArray[np.int64]
 
@@ -88,7 +90,7 @@ class Joiner:
         )
         if not self.several:
             return log
-        kept = _of_each_one(self._whole(_KEYS), log.processing_time)
+        kept = _of_each_one(self._whole(_KEYS), log)
         left_out = {**log.left_out, REPEATED: len(log.job) - len(kept)}
         return usable(replace(taken(log, kept), left_out=left_out))
 
@@ -97,19 +99,29 @@ class Joiner:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _of_each_one(keys: Numbers, processing_time: Numbers) -> NDArray[np.int64]:
+def _of_each_one(keys: Numbers, log: Log) -> NDArray[np.int64]:
     """Returns the place of one of equal rows each, ascending: the last one that has ended.
 
     A federated job has a row at each cluster, under one number and submission; it ran at one of
     them, and its rows at the others (``REVOKED``) ended without having begun. Where only one
     cluster is named, the rows without a name are its own; one with the name is taken.
+
+    Raises:
+        LogError: some are pieces of a job, as ``sacct --truncate`` cuts them.
     """
-    standing = np.select([processing_time > 0, processing_time == UNKNOWN], [2, 1])
+    standing = np.select([log.processing_time > 0, log.processing_time == UNKNOWN], [2, 1])
     numbering = keys[:, -1]
     named = numbering[numbering != 0]
     if len(named) and named.min() == named.max():
         keys = keys[:, :-1]
     order = np.lexsort((numbering, standing, *keys.T))
     differs = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    moved = np.diff(log.start[order]) != 0
+    cut = ~differs & moved & (standing[order[:-1]] == 2) & (log.job[order[1:]] < FIRST_FEDERATED)
+    if cut.any():
+        raise LogError(
+            f"{log.source}: job {log.job[order[1:]][cut][0]} begins at another time in another "
+            "file; ask sacct without --truncate (-T)"
+        )
     last: NDArray[np.int64] = order[np.append(differs, True)] if len(order) else order
     return np.sort(last)
