@@ -91,6 +91,14 @@ def test_jobs_that_cannot_be_replayed_are_left_out_and_counted(
     assert log.left_out == {reason: 1}
 
 
+def test_what_was_executed_between_checkpoints_is_part_of_the_jobs_own_line() -> None:
+    parts = [job(run_time=100 * status, status=status) for status in (2, 3)]
+    failed = job(job=8, status=0), job(job=8, status=4)
+    log = read(job(run_time=500, status=1), *parts, *failed, job(job=9, status=-1))
+    assert (log.job.tolist(), log.processing_time.tolist()) == ([7, 8, 9], [500, 300, 300])
+    assert log.left_out == {"partial_executions": 3}
+
+
 def test_comments_empty_lines_and_odd_blanks_are_no_jobs() -> None:
     log = read(
         "; a header", "", "  ; another", job(), "   ", "\t" + job().replace(" ", " \t ") + "\r"

@@ -13,7 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.logs.filtering import MALFORMED, MALFORMED_KEPT, check_lines, usable
+from shapleyprio.replay.logs.filtering import (
+    MALFORMED,
+    MALFORMED_KEPT,
+    check_lines,
+    taken,
+    usable,
+)
 from shapleyprio.replay.logs.partition_limits import with_partition_limits
 from shapleyprio.replay.native import native
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, MalformedLine
@@ -32,7 +38,7 @@ LOWEST = {
     **dict.fromkeys(("job", "submit time"), 0),
     **dict.fromkeys(("wait time", "run time", "requested time"), UNKNOWN),
     **dict.fromkeys(("allocated processors", "requested processors"), UNKNOWN),
-    **dict.fromkeys(("user", "group", "queue", "partition"), -LARGEST_NUMBER),
+    **dict.fromkeys(("status", "user", "group", "queue", "partition"), -LARGEST_NUMBER),
 }
 """The fields that a replay needs -> the lowest value that means something there."""
 
@@ -43,6 +49,11 @@ HIGHEST = {
 """The fields that mean nothing above this; others may be as large as `LARGEST_NUMBER`."""
 
 FIELD_COUNT = len(FIELDS)
+
+PARTIAL = (2, 3, 4)
+"""Status of what was executed up to a checkpoint, which the job's own line has as well."""
+
+PARTIAL_EXECUTIONS = "partial_executions"
 
 # what is wrong with a line, as in swf.c
 _FINE, _NO_NUMBER, _NOT_WHOLE, _TOO_LARGE, _TOO_LOW, _TOO_FEW = range(6)
@@ -80,6 +91,7 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
     columns = dict(zip(LOWEST, values[:, :rows], strict=True))
     submit, wait = columns["submit time"], columns["wait time"]
     allocated, limit = columns["allocated processors"], columns["requested time"]
+    partial = np.isin(columns["status"], PARTIAL)
     log = Log(
         source=source,
         format="swf",
@@ -92,10 +104,10 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
         labels={name: _numbered(columns[name]) for name in ("user", "group", "queue", "partition")},
         system_processors=_in_header(text, _MAX_PROCS),
         epoch=_in_header(text, _UNIX_START),
-        left_out={MALFORMED: faulty},
+        left_out={MALFORMED: faulty, PARTIAL_EXECUTIONS: int(partial.sum())},
         malformed=malformed,
     )
-    return with_partition_limits(usable(log))
+    return with_partition_limits(usable(taken(log, np.flatnonzero(~partial))))
 
 
 class _Format(NamedTuple):
