@@ -128,6 +128,14 @@ def test_what_stands_behind_the_jobs_is_no_header() -> None:
     assert read(job(), "; MaxProcs: 240").system_processors is None
 
 
+def test_files_that_were_put_together_are_refused() -> None:
+    """Each has seconds of its own."""
+    first, second = "; UnixStartTime: 1091615000", "; UnixStartTime:  1091619000\r"
+    assert read(first, job(), first, job()).epoch == 1091615000
+    with pytest.raises(LogError, match=r"^jobs\.swf: has several UnixStartTime; give one of the"):
+        read(first, job(), second, job())
+
+
 def test_fractions_are_fine_where_the_field_is_not_needed() -> None:
     log = read(job(average_CPU_time="552.21", used_memory="-0.5", think_time="7."))
     assert len(log.job) == 1

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.filtering import (
     MALFORMED,
     MALFORMED_KEPT,
@@ -74,8 +75,11 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
         strict: a malformed line is an error.
 
     Raises:
-        LogError: a malformed line if `strict`, or no line can be read.
+        LogError: a malformed line if `strict`, no line can be read, or its seconds begin at
+            several times.
     """
+    if text.count(b"UnixStartTime") > 1 and len(set(_UNIX_START.findall(text))) > 1:
+        raise LogError(f"{source}: has several UnixStartTime; give one of the files put together")
     lowest = np.array([LOWEST.get(name, 0) for name in FIELDS], dtype=np.int64)
     highest = np.array([HIGHEST.get(name, LARGEST_NUMBER) for name in FIELDS], dtype=np.int64)
     slots = np.full(FIELD_COUNT, UNKNOWN, dtype=np.int64)
