@@ -32,7 +32,9 @@ PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.,:/=+-]*")
 
 DEFAULT = "DEFAULT"
 _SPECIAL = ("state", "memspeclimit", "procs", "gres")
-_GPUS = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::([0-9]{1,9}))?(?:\([^)]*\))?")
+_GPUS = re.compile(
+    r"gpu(?::((?:[A-Za-z]|[0-9]+[A-Za-z][\w.-])[\w.-]*))?(?::([0-9]{1,9}))?(?:\([^)]*\))?"
+)
 _ABSENT = frozenset({"future", "external"})
 _SHAPE = ("sockets", "socketsperboard", "boards", "corespersocket", "threadspercore")
 

@@ -66,9 +66,12 @@ def test_gpus_are_taken_over_with_their_types_and_nothing_else_of_gres(tmp_path:
         tmp_path,
         "AccountingStorageTRES=gres/gpu,GRES/gpu:a100,license/x\n"
         "NodeName=n1 CPUs=4 Gres=gpu:a100:2(S:0-1),gpu:v100:1,bandwidth:lustre:4G\n"
-        "NodeName=n2 CPUs=4 Gres=gpu\nPartitionName=p Nodes=ALL\n",
+        "NodeName=n2 CPUs=4 Gres=gpu\nPartitionName=p Nodes=ALL\n"
+        "NodeName=n3 CPUs=4 Gres=gpu:1g.5gb:7,gpu:3g.20gb,gpu:2080ti:1(S:0)\n",
     )
-    assert [node.gpus for node in conf.nodes.values()] == ["gpu:a100:2,gpu:v100:1", "gpu:1"]
+    assert [node.gpus for node in conf.nodes.values()] == [
+        *("gpu:a100:2,gpu:v100:1", "gpu:1", "gpu:1g.5gb:7,gpu:3g.20gb:1,gpu:2080ti:1")
+    ]
     assert conf.accounted == {"gres/gpu", "gres/gpu:a100"}
     effect = "generic resources other than GPUs do not count"
     assert conf.left_out == {"Gres=bandwidth:lustre:4G": effect}
