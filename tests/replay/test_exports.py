@@ -36,7 +36,7 @@ from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.logs.window import known_span
 from shapleyprio.store import CapacityRow, NodeRow, PauseRow, Store
 from tests.daemon.consortium import NAME
-from tests.daemon.drift.conftest import FLOOD, remember
+from tests.daemon.drift.conftest import FLOOD, remember, run
 from tests.store.examples import BEGIN, cycle, exception, standing, work_after_end
 
 Members = dict[str, bytes]
@@ -145,6 +145,17 @@ def test_what_no_export_can_hold_is_refused_with_where_and_what(
     ):
         export(tmp_path / "past", [store.cluster(NAME)], ["physics"], ExportSpan())
     assert not (tmp_path / "past").exists()
+
+
+def test_the_longest_limit_that_slurm_can_have_is_in_an_export(
+    store: Store, tmp_path: Path
+) -> None:
+    """Whoever asks for it must not keep others from one."""
+    longest = 60 * (2**32 - 3)
+    remember(store, run(6, "physics", 0, 100, limit=longest))
+    export(tmp_path / "past", [store.cluster(NAME)], ["physics"], ExportSpan())
+    log = read_log(str(tmp_path / "past"))
+    assert log.limit[log.job == 6].tolist() == [longest]
 
 
 def test_the_layout_and_the_processors_are_those_of_the_store(file: Path) -> None:

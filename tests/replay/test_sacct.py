@@ -346,6 +346,8 @@ def test_a_job_that_ran_on_nobody_knows_what_is_left_out(cpus: str) -> None:
         ("00:30:00", 30 * MINUTE),
         ("30:10", 30 * MINUTE + 10),
         ("90", 90 * MINUTE),
+        ("2982611-02:41:00", 4_294_960_001 * MINUTE),
+        ("4294960001", 4_294_960_001 * MINUTE),
         ("0", PARTITIONS_LIMIT),
         ("UNLIMITED", PARTITIONS_LIMIT),
         ("Partition_Limit", PARTITIONS_LIMIT),

@@ -53,7 +53,10 @@ def test_the_requested_processors_count_where_the_allocated_are_unknown(allocate
     assert read(job(allocated_processors=allocated)).processors.tolist() == [8]
 
 
-@pytest.mark.parametrize(("requested", "limit"), [(7200, 7200), (0, 3600), (-1, 3600)])
+@pytest.mark.parametrize(
+    ("requested", "limit"),
+    [(7200, 7200), (257_697_600_060, 257_697_600_060), (0, 3600), (-1, 3600)],
+)
 def test_the_limit_is_the_requested_time_or_the_partitions(requested: int, limit: int) -> None:
     assert read(job(requested_time=requested)).limit.tolist() == [limit]
 

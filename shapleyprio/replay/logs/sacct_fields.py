@@ -41,7 +41,7 @@ _NOTHING = NO_TIME | {""}
 _NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID", "4294967294", "4294967295"}
 """The last two are slurmdbd's for "no value" and "infinite"."""
 
-_LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,9}")
+_LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,10}")
 
 _LIMIT_IN_DAYS = re.compile(r"[0-9]+-[0-9]{1,2}(:[0-9]{2})?")
 

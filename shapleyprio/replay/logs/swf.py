@@ -44,7 +44,8 @@ LOWEST = {
 """The fields that a replay needs -> the lowest value that means something there."""
 
 HIGHEST = {
-    **dict.fromkeys(("submit time", "wait time", "run time", "requested time"), LONGEST),
+    **dict.fromkeys(("submit time", "wait time", "run time"), LONGEST),
+    "requested time": 60 * LONGEST,  # what Slurm takes, in minutes
     **dict.fromkeys(("allocated processors", "requested processors"), LARGEST_COUNT),
 }
 """The fields that mean nothing above this; others may be as large as `LARGEST_NUMBER`."""

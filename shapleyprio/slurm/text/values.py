@@ -32,7 +32,7 @@ LONGEST_ASIDE = 8192
 """Characters of a malformed line that are kept."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
-_DURATION = re.compile(r"(?:(?:([0-9]{1,6})-)?([0-9]{1,6}):)?([0-9]{1,2}):([0-9]{2})(?:\.[0-9]+)?")
+_DURATION = re.compile(r"(?:(?:([0-9]{1,7})-)?([0-9]{1,6}):)?([0-9]{1,2}):([0-9]{2})(?:\.[0-9]+)?")
 _AMOUNT = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?)([KMGTPE]?)")
 _POWER = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 _HOSTS = re.compile(r"[A-Za-z0-9._\-]+(?:[A-Za-z0-9._,\-]|\[[0-9,\-]+\])*|(?:\[[0-9,\-]+\])+")

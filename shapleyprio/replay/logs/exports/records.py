@@ -24,6 +24,8 @@ MOST_PROCESSORS = 2**24 - 1
 LAST_SECOND = 2**32
 """Since the epoch, as in every log."""
 
+LONGEST_LIMIT = 60 * 2**32
+"""Seconds; Slurm has limits in minutes, and any user may ask for the longest."""
 
 OF_KIND = "kind"
 """Says of what the name is by the field of this name beside it."""
@@ -128,7 +130,7 @@ class ExportedRun(Row):
     partition: Partition
     state: Word
     release: Second
-    limit: Seconds | None
+    limit: Annotated[int, Field(ge=0, le=LONGEST_LIMIT)] | None
     begin: Second
     end: Second | None
     paused_at: Second | None
