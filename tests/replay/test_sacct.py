@@ -383,6 +383,20 @@ def test_local_times_are_those_of_the_clock_on_the_wall(times: list[str], zone: 
     assert lines(header, *rows, zone=zone).start.tolist() == expected
 
 
+def test_times_of_a_clock_that_was_set_back_are_not_utc(tmp_path: Path) -> None:
+    """A node would seem to hold what ended in the hour that came twice and what began then."""
+    header = "JobID|Submit|Start|End|Elapsed|NCPUS"
+    day = "2025-10-26T"
+    night = f"1|{day}00:00:00|{day}01:00:00|{day}04:00:00|{{}}:00:00|1"
+    (tmp_path / "log").write_text("\n".join((header, night.format("03"), night.format("02"))))
+    assert read_log(str(tmp_path / "log")).processing_time.tolist() == [3 * HOUR, 2 * HOUR]
+    (tmp_path / "log").write_text("\n".join((header, night.format("03"), night.format("04"))))
+    with pytest.raises(LogError, match=r"log: job 1 ran an hour longer than from its start to its"):
+        read_log(str(tmp_path / "log"))
+    log = read_log(str(tmp_path / "log"), time_zone="Europe/Warsaw")
+    assert log.processing_time.tolist() == [3 * HOUR, 4 * HOUR]
+
+
 @pytest.mark.parametrize(
     "written",
     [

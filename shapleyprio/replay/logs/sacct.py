@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.cells import ONE_BY_ONE, JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
@@ -286,6 +287,13 @@ def _records(
         np.maximum(submit, eligible) == UNKNOWN, lambda _: "neither submit nor eligible is known"
     )
     lines.check("nodelist", surely_hosts, nodes_in)
+    processing_time = processing_time_of(lines, first, start, end)
+    back = (processing_time > 0) & (end > 0) & (start + processing_time == end + HOUR)
+    if zone is UTC and back.any():
+        raise LogError(
+            f"{file}: job {job[back][0]} ran an hour longer than from its start to its end, so the "
+            "clock of its times was set back; name their time zone, or let sacct print with TZ=UTC"
+        )
     log = Log(
         source=file,
         format="sacct",
@@ -293,7 +301,7 @@ def _records(
         job=job,
         release=_release(submit, eligible, start),
         start=start,
-        processing_time=processing_time_of(lines, first, start, end),
+        processing_time=processing_time,
         processors=processors_of(lines),
         limit=lines.numbers(lines.first_of(LIMITS) or "", limit_in),
         labels={
