@@ -297,6 +297,45 @@ def test_keep_others_from_asking_by_asking_all_the_time(tmp_path: Path) -> None:
             assert b" 200 " in answered.readline()
 
 
+def test_keep_others_from_asking_by_hanging_up(tmp_path: Path) -> None:
+    hanging, called = threading.Event(), threading.Semaphore(0)
+
+    def hang(_environ: object, start_response: Callable[..., object]) -> list[bytes]:
+        called.release()
+        hanging.wait(300)
+        start_response("200 OK", [])
+        return []
+
+    local = LocalServer(tmp_path / "socket", hang)
+    local.start()
+
+    def ask() -> IO[bytes]:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.settimeout(60)
+            one.connect(str(tmp_path / "socket"))
+            one.sendall(b"GET /ask/status HTTP/1.0\r\n\r\n")
+            return one.makefile("rb")
+
+    with ExitStack() as stack:
+        stack.callback(local.close)
+        stack.callback(hanging.set)
+        for _ in range(server.QUESTIONS_AT_ONCE):
+            with ask():
+                assert called.acquire(timeout=60)
+        until = time.monotonic() + 60
+        while local._connections._open:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        with ask() as refused:
+            assert b" 503 " in refused.readline()
+        hanging.set()
+        answer = b""
+        while b" 200 " not in answer:  # as soon as the others' work is over
+            assert time.monotonic() < until
+            with ask() as answered:
+                answer = answered.readline()
+
+
 BREAK_OUT = "document.documentElement.dataset.ran=1"
 HOSTILE = (
     f"<script>{BREAK_OUT}</script>",

@@ -7,6 +7,7 @@ import errno
 import logging
 import socket
 import struct
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -77,14 +78,14 @@ class _Connection:
         facts: what the connection itself says of both ends; no header can have these keys.
         deadline: when it is closed.
         has_asked: whether its request has come as a whole.
-        worked_on: by which threads, while its answer is being made.
+        is_worked_on: whether its answer is being made.
     """
 
     client: str
     facts: dict[str, Any]
     deadline: asyncio.TimerHandle
     has_asked: bool = False
-    worked_on: Threads | None = None
+    is_worked_on: bool = False
 
 
 class _Connections(HTTPServer):
@@ -114,6 +115,7 @@ class _Connections(HTTPServer):
         self._describe = describe
         self._open: dict[IOStream, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._worked_on: Counter[tuple[str, Threads]] = Counter()  # also of clients that hung up
         self._scrapes = Threads(METRICS_THREADS, METRICS_AT_ONCE)
         self._others = Threads(THREADS, at_once)
 
@@ -163,7 +165,7 @@ class _Connections(HTTPServer):
         idle = [
             (connection.has_asked, stream)
             for stream, connection in self._open.items()
-            if connection.client == client and connection.worked_on is None
+            if connection.client == client and not connection.is_worked_on
         ]
         if not idle:
             return False
@@ -183,13 +185,13 @@ class _Connections(HTTPServer):
         connection.deadline = loop.call_later(ANSWER_SECONDS, stream.close)
         connection.has_asked = True
         threads = self._scrapes if request.path == METRICS else self._others
-        others = [one for one in self._open.values() if one.client == connection.client]
-        if sum(one.worked_on is threads for one in others) >= threads.at_once:
+        if self._worked_on[connection.client, threads] >= threads.at_once:
             why = "too many concurrent requests from this client; retry in a moment"
             busy = HTTPStatus.SERVICE_UNAVAILABLE
             _send(request, refusal(request.path, busy, why, ("Retry-After", "1")))
             return
-        connection.worked_on = threads
+        self._worked_on[connection.client, threads] += 1
+        connection.is_worked_on = True
         task = loop.create_task(self._answer(request, connection, threads))
         self._tasks.add(task)  # an unreferenced task may vanish
         task.add_done_callback(self._tasks.discard)
@@ -204,7 +206,9 @@ class _Connections(HTTPServer):
         else:
             loop = asyncio.get_running_loop()
             answer = await loop.run_in_executor(threads, answer_of, self._app, environ)
-        connection.worked_on = None
+        finally:
+            self._worked_on -= Counter([(connection.client, threads)])  # keeps none at zero
+        connection.is_worked_on = False
         _send(request, answer)
 
 
