@@ -91,13 +91,16 @@ class LiveDrift:
 
         Whatever goes wrong is counted, logged, and left at that.
         """
+        segments = segments_of(config, cluster_behind(self._store.cluster))
+        # a reload may end a ledger before its replay is over
+        publishers = {segment.ledger: self._publisher.of(segment.ledger) for segment in segments}
         troubles = [
-            self._replay(config, self._store.ledger(segment.ledger))
-            for segment in segments_of(config, cluster_behind(self._store.cluster))
+            self._replay(config, self._store.ledger(ledger), publisher)
+            for ledger, publisher in publishers.items()
         ]
         self.trouble = "; ".join(trouble for trouble in troubles if trouble)
 
-    def _replay(self, config: Config, store: ClusterStore) -> str:
+    def _replay(self, config: Config, store: ClusterStore, publisher: DriftPublisher) -> str:
         """Replays the last window of a ledger; returns why that was not done, if it was not."""
         began = monotonic()
         try:
@@ -110,7 +113,7 @@ class LiveDrift:
             log.exception("defect in a replay of the last window")
             answer = DriftAnswer(result=DriftResult.FAILED, why=repr(defect))
         if not self._stopped:
-            self._publish(answer, monotonic() - began, store.cluster)
+            self._publish(answer, monotonic() - began, publisher)
         return answer.why
 
     def stop(self) -> None:
@@ -120,8 +123,7 @@ class LiveDrift:
             if self._process is not None:
                 self._process.kill()
 
-    def _publish(self, answer: DriftAnswer, seconds: float, ledger: str) -> None:
-        publisher = self._publisher.of(ledger)
+    def _publish(self, answer: DriftAnswer, seconds: float, publisher: DriftPublisher) -> None:
         if answer.result is DriftResult.OK:
             publisher.publish_drifts(answer.rows, answer.turns, seconds)
             sums = {name: float(drift) for name, drift in unfairness_of(answer.rows).items()}

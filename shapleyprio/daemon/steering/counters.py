@@ -127,3 +127,8 @@ class Counters:
             for value in values:
                 counter.labels(ledger, value)
         self.conflicts.labels(ledger)
+
+    def end(self, ledger: str) -> None:
+        """Has none of a ledger that is no more: one that stands still looks as if it hung."""
+        for metric in vars(self).values():
+            metric.remove_by_labels({"cluster": ledger})

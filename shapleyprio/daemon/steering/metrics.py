@@ -68,15 +68,11 @@ class Metrics(Collector):
             self._by_ledger[ledger] = Metrics(ledger, beside=self)
         return self._by_ledger[ledger]
 
-    def withdraw(self) -> None:
-        """Withdraws what the last cycle and the last replay found."""
-        self._of_cycle = self._of_drift = {}
-
     def withdraw_others(self, ledgers: Collection[str]) -> None:
-        """Withdraws it of all but these ledgers of the cluster."""
-        for ledger, one in self._by_ledger.items():
-            if ledger not in ledgers:
-                one.withdraw()
+        """Withdraws all that is known of all but these ledgers of the cluster."""
+        for ledger in self._by_ledger.keys() - set(ledgers):
+            del self._by_ledger[ledger]
+            self.counters.end(ledger)
 
     def publish(self, report: CycleReport, *, dry_run: bool = False) -> None:
         """Takes over what a cycle found and did, or in a dry run would have done."""

@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 
 from shapleyprio.common import workers
 from shapleyprio.daemon.drift.live import WORKER, LiveDrift
+from shapleyprio.daemon.drift.messages import DriftAnswer, DriftResult
 from shapleyprio.daemon.steering.metrics import Metrics
 from tests.daemon.consortium import NAME, config
 from tests.daemon.drift.conftest import END, FLOOD, remember
@@ -127,6 +128,20 @@ def test_a_replay_is_published_stored_and_logged(store: Store, url: str) -> None
         rows = view.history.drifts()
     assert len(rows) == 8
     assert {(row.begin, row.t) for row in rows} == {(BEGIN, END)}
+
+
+def test_a_ledger_that_ends_during_its_replay_has_ended(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Live(store, url)
+
+    def reload(*_: object) -> DriftAnswer:
+        live.metrics.withdraw_others(())
+        return DriftAnswer(result=DriftResult.NO_JOBS)
+
+    monkeypatch.setattr(live.drift, "_ask", reload)
+    live.replay()
+    assert "shapleyprio_cycles_total{" not in generate_latest(live.metrics.registry).decode()
 
 
 def test_what_an_empty_window_cannot_show_is_absent(store: Store, url: str) -> None:

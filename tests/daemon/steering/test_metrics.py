@@ -10,6 +10,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from shapleyprio.daemon.accounting.tally import AccountedSoFar, Tally
+from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.pushing.push import PushCounts
 from shapleyprio.daemon.steering.gauges import BY_ORGANIZATION
 from shapleyprio.daemon.steering.metrics import Metrics
@@ -166,6 +167,18 @@ def test_what_a_failed_cycle_would_have_reported_is_absent(
     metrics.publish(service.run())
     assert value(metrics, "organization_priority_points", organization="physics") == FIRST
     assert value(metrics, "cycles_total", outcome="ok") == 2
+
+
+def test_nothing_is_left_of_a_ledger_that_is_no_more(metrics: Metrics, service: Service) -> None:
+    service.slurm.submit("physics", processing_time=9)
+    metrics.publish(service.run())
+    metrics.publish_changes([Change(at=NOW, kind="upgrade", what="Slurm 1 to 2")])
+    metrics.of(f"{NAME}/gpu").publish_failure("slurm_refused")
+    metrics.withdraw_others({f"{NAME}/gpu"})
+    clusters = {dict(labels).get("cluster") for _, labels in exposed(metrics)}
+    assert clusters == {None, f"{NAME}/gpu"}  # what has none is the version
+    metrics.of(NAME)
+    assert value(metrics, "cycles_total", outcome="ok") == 0
 
 
 def test_nothing_but_that_nothing_was_done_is_claimed_before_the_first_cycle(
