@@ -100,9 +100,10 @@ class LedgerCycles:
             self.fail(failure, cycle.ledger)
 
     def end(self) -> None:
-        """Ends what works beside the cycles."""
+        """Ends what works beside the cycles, and shows no more what was found."""
         for cycle in self.each:
             cycle.end()
+            self._metrics.of(cycle.ledger).withdraw()
 
     def replace(self, cycles: Sequence[Cycle]) -> None:
         """Runs these cycles from now on, and ends what served ledgers that are no more."""

@@ -68,6 +68,10 @@ class Metrics(Collector):
             self._by_ledger[ledger] = Metrics(ledger, beside=self)
         return self._by_ledger[ledger]
 
+    def withdraw(self) -> None:
+        """Withdraws what was found; what was counted stays."""
+        self._of_cycle = self._of_changes = self._of_drift = {}
+
     def withdraw_others(self, ledgers: Collection[str]) -> None:
         """Withdraws all that is known of all but these ledgers of the cluster."""
         for ledger in self._by_ledger.keys() - set(ledgers):

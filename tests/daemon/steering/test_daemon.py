@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from shapleyprio.common.errors import ConfigError
 from shapleyprio.config import Config
-from shapleyprio.daemon.answering.changes import read_changes
+from shapleyprio.daemon.answering.changes import Change, read_changes
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
 from shapleyprio.daemon.ranking.ranking import Ranked
@@ -23,7 +23,7 @@ from shapleyprio.daemon.steering.daemon import Daemon, DaemonParts
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.slurm.port import AdapterInUse, PendingQueue, SlurmUnavailableError
-from shapleyprio.store import CycleRow, ExceptionRow, Journal, PauseRow, Store
+from shapleyprio.store import CycleRow, DriftRow, ExceptionRow, Journal, PauseRow, Store
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Cluster, config
 from tests.leases import nobody_steers, take_away
 from tests.store.servers import held_by_another, url_of
@@ -329,6 +329,26 @@ def test_a_daemon_leads_until_it_loses_the_lease(stage: Stage) -> None:
     stage.daemon._stand_by(lost.value)
     assert not leads()
     assert stage.cycles("lease_lost") == 1
+
+
+def test_who_has_lost_the_lease_shows_nothing_that_it_found_before(stage: Stage) -> None:
+    stage.daemon._cycle_or_log()
+    rows = [
+        DriftRow(
+            t=1, organization="physics", schedule=schedule, begin=0, reference="ref", utility=1,
+            fair=1, parts=1,
+        )
+        for schedule in ("recorded", "alone")
+    ]  # fmt: skip
+    stage.metrics.publish_drifts(rows, {}, seconds=1.5)
+    stage.metrics.publish_changes([Change(at=1, kind="upgrade", what="Slurm 1 to 2")])
+    assert stage.metrics.found.keys() > {"unfairness_seconds", "change_timestamp_seconds"}
+    with stage.store.cluster(NAME).transaction() as transaction:
+        take_away(transaction)
+    with pytest.raises(LeaseHeldError), stage.lease.store.transaction():
+        pytest.fail("it may not write")
+    stage.daemon._rest()
+    assert stage.metrics.found == {}
 
 
 def test_who_leads_anew_remembers_nothing_of_before(stage: Stage) -> None:
