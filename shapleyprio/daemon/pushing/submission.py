@@ -43,13 +43,16 @@ class TableKeeper:
     """Keeps the table of points as the configuration has it.
 
     Args:
-        path: of the table; None for none.
+        path: see below.
         lasts: seconds after which slurmctld ignores it.
         store: of the cluster, which remembers what the table has given.
+
+    Attributes:
+        path: of the table; None for none.
     """
 
     def __init__(self, path: Path | None, lasts: int, store: ClusterStore) -> None:
-        self._path = path
+        self.path = path
         self._lasts = lasts
         self._store = store
 
@@ -72,14 +75,14 @@ class TableKeeper:
         with self._store.reading() as view:
             published = view.pushes.published_points()
         try:
-            if published and published.until is None and Path(published.path) != self._path:
+            if published and published.until is None and Path(published.path) != self.path:
                 remove_table(Path(published.path))
-            if self._path is None:
+            if self.path is None:
                 return False
-            path, given = self._path, sorted(set(points.values()))
+            path, given = self.path, sorted(set(points.values()))
             self._store.transact(lambda transaction: transaction.pushes.will_publish(path, given))
             table = PointsTable(written=now, lasts=self._lasts, points=points)
-            write_table(self._path, table)
+            write_table(self.path, table)
         except OutputError as error:
             log.error("the table of points is not as it should be", why=str(error))
             return False
@@ -94,7 +97,7 @@ class TableKeeper:
         Args:
             ask_time: asks for Slurm's clock. A table that could not be removed lasts on.
         """
-        if self._path is not None:
+        if self.path is not None:
             return
         with self._store.reading() as view:
             published = view.pushes.published_points()

@@ -368,6 +368,7 @@ class Cycle:
         }
         by_account = {name: points[held] for name, held in holders.items() if held in points}
         table = self._table if plan.pause is None else self._no_table
+        report = replace(report, keeps_table=table.path is not None)
         if table.keep(by_account, report.t, self._slurm_time):
             report = replace(report, table_written=report.t)
         submission.note_found(self._store, plan.at_submission)

@@ -103,6 +103,8 @@ class Metrics(Collector):
         self.counters.conflicts.labels(self._cluster).inc(report.conflicts)
         if report.table_written is not None:
             self.counters.table.labels(self._cluster).set(report.table_written)
+        elif not report.keeps_table:
+            self.counters.table.remove(self._cluster)
 
     def publish_changes(self, changes: Sequence[Change]) -> None:
         """Takes over what changed lately, the oldest first."""

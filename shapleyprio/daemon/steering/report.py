@@ -31,6 +31,7 @@ class CycleReport:
         jobs: what was found out about the jobs that wait and those that have started.
         ranked: the organizations.
         plan: what was to be written.
+        keeps_table: whether there is to be a table of points.
         table_written: second of the table of points that it wrote; None if it wrote none.
         pushed: what became of the planned writes.
         touched: how many pending jobs were touched so that they follow.
@@ -48,6 +49,7 @@ class CycleReport:
     jobs: JobsFound = field(default_factory=JobsFound)
     ranked: Ranked = field(default_factory=Ranked)
     plan: Plan = field(default_factory=Plan)
+    keeps_table: bool = False
     table_written: int | None = None
     pushed: PushCounts = field(default_factory=PushCounts)
     touched: int = 0

@@ -11,10 +11,12 @@ from shapleyprio.common.errors import ConfigError, OutputError
 from shapleyprio.config import load_config
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.pushing.submission import SHORTEST_SECONDS, lasting
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.lab.simulated import SimulatedSlurm
 from shapleyprio.slurm.points_table import TableError, read_table
 from shapleyprio.store import ManagedValue, PublishedPoints, PushState, Store
 from tests.daemon.consortium import FIRST, LAST, NAME, Cluster, Service, config
+from tests.daemon.pushing.test_pausing import pause, resume
 
 LATER = 60
 
@@ -111,6 +113,31 @@ def test_another_place_leaves_no_table_behind(service: Service, file: Path) -> N
     service.run()
     assert not file.exists()
     assert read_table(other).points == {"physics": FIRST, "biology": LAST}
+
+
+def test_the_metrics_say_when_it_was_written_for_as_long_as_there_is_to_be_one(
+    service: Service, file: Path
+) -> None:
+    metrics = Metrics(NAME)
+
+    def shown() -> float | None:
+        metrics.publish(service.run())
+        labels = {"cluster": NAME}
+        return metrics.registry.get_sample_value("shapleyprio_table_timestamp_seconds", labels)
+
+    written = service.slurm.now
+    assert shown() == written
+    service.slurm.wait(LATER)
+    file.unlink()
+    file.mkdir()  # so that it cannot be written
+    assert shown() == written
+    file.rmdir()
+    pause(service)
+    assert shown() is None
+    resume(service)
+    assert shown() == service.slurm.now
+    service.restart(with_table(None))
+    assert shown() is None
 
 
 def test_only_the_site_factor_has_a_table(tmp_path: Path) -> None:
