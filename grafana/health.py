@@ -12,6 +12,7 @@ from grafana.panels import Query
 
 def health() -> Dashboard:
     """Whether the daemon does what it should."""
+    cycles = f"shapleyprio_cycles_total{{{ALL}}}"
     runs = f"shapleyprio_drift_runs_total{{{ALL}}}"
     return dashboard(
         "health",
@@ -42,7 +43,7 @@ def health() -> Dashboard:
                     "One of them, whoever: with a standby, a second daemon answers and does not.",
                     panels.COUNT,
                     panels.ONE_IS_GOOD,
-                    Query(f"sum(shapleyprio_leader{{{ALL}}})"),
+                    Query(f"sum(shapleyprio_leader and on (job, instance) {cycles})"),
                 ),
                 panels.number(
                     "Last good cycle",
@@ -89,11 +90,7 @@ def health() -> Dashboard:
                     "Everything but ok (and dry_run) is a failure; the daemon's log says which.",
                     panels.PER_SECOND,
                     panels.NEUTRAL,
-                    Query(
-                        "sum by (outcome)"
-                        f" (rate(shapleyprio_cycles_total{{{ALL}}}[$__rate_interval]))",
-                        "{{outcome}}",
-                    ),
+                    Query(f"sum by (outcome) (rate({cycles}[$__rate_interval]))", "{{outcome}}"),
                 ),
                 panels.graph(
                     "Phases of a cycle, mean duration",

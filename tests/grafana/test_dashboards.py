@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grafana.generate import DASHBOARDS, FOLDER, encoded
 from tests.grafana.asked import all_asked, committed, panels_of
+from tests.grafana.conftest import Promtool
 from tests.grafana.exposition import metrics_and_labels
 
 NAMES = sorted(DASHBOARDS)
@@ -73,7 +76,9 @@ def test_every_query_goes_to_the_chosen_data_source_and_cluster(name: str) -> No
         for target in panel["targets"]:
             assert target["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
             for metric in A_METRIC.findall(target["expr"]):
-                if metric != "shapleyprio_build_info":  # which has no cluster
+                if metric == "shapleyprio_leader":  # whose cluster is never a pool
+                    assert f"{metric} and on (job, instance) " in target["expr"]
+                elif metric != "shapleyprio_build_info":  # which has no cluster
                     assert f'{metric}{{cluster="$cluster"' in target["expr"]
 
 
@@ -89,3 +94,31 @@ def test_changes_are_marked_where_their_value_says_in_milliseconds() -> None:
 def test_the_dashboards_ask_for_every_metric_and_for_no_other() -> None:
     asked = set[str]().union(*(metrics_in(asked.expression) for asked in all_asked()))
     assert asked == set(metrics_and_labels())
+
+
+@pytest.mark.parametrize("cluster", ["c1", "c1/gpu"])
+def test_who_steers_is_shown_of_a_pool_as_of_a_cluster(
+    promtool: Promtool, tmp_path: Path, cluster: str
+) -> None:
+    (expression,) = (
+        asked.expression for asked in all_asked() if asked.panel == "Daemons that steer"
+    )
+    daemons = {"a": (1, cluster), "b": (0, cluster), "c": (1, "c2")}
+    series = [
+        {"series": f'{metric},job="shapleyprio",instance="{instance}"}}', "values": f"{value}x9"}
+        for instance, (leads, ledger) in daemons.items()
+        for metric, value in (
+            (f'shapleyprio_leader{{cluster="{ledger.partition("/")[0]}"', leads),
+            (f'shapleyprio_cycles_total{{cluster="{ledger}",outcome="ok"', 7),
+            (f'shapleyprio_cycles_total{{cluster="{ledger}",outcome="defect"', 0),
+        )
+    ]
+    asked = {
+        "expr": expression.replace("$cluster", cluster),
+        "eval_time": "5m",
+        "exp_samples": [{"labels": "{}", "value": 1}],
+    }
+    file = tmp_path / "case.yml"
+    file.write_text(json.dumps({"tests": [{"input_series": series, "promql_expr_test": [asked]}]}))
+    tested = promtool("test", "rules", file)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
