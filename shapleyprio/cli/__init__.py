@@ -73,9 +73,9 @@ class Commands(InterruptibleGroup):
         """Returns the names of all commands, in the order in which one meets them."""
         return [name for name in COMMANDS if _has(name)]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Imports a command."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS or (ctx.resilient_parsing and not _has(cmd_name)):
             return None
         package = "shapleyprio.lab.cli" if cmd_name in LABORATORY else "shapleyprio.cli"
         if not _has(cmd_name):

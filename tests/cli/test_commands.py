@@ -61,6 +61,27 @@ def test_help_loads_no_command() -> None:
     assert answer.splitlines()[-1] == "False False"
 
 
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("shapleyprio sta", "plain,status\n"),
+        ("shapleyprio db up", "plain,upgrade\n"),
+        ("shapleyprio stauts --", "plain,--version\nplain,--help\n"),
+        ("shapleyprio db stauts --", "plain,--help\n"),
+        ("shapleyprio bench sl", "\n"),
+    ],
+)
+def test_a_shell_completes_words_behind_a_command_that_there_is_not(
+    monkeypatch: pytest.MonkeyPatch, words: str, offered: str
+) -> None:
+    monkeypatch.setattr("shapleyprio.cli.find_spec", lambda _: None)  # without the laboratory
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    result = CliRunner().invoke(
+        main, prog_name="shapleyprio", env={**asked, "_SHAPLEYPRIO_COMPLETE": "bash_complete"}
+    )
+    assert (result.exit_code, result.output) == (0, offered)
+
+
 def test_version() -> None:
     result = CliRunner().invoke(main, ["-V"])
     assert re.fullmatch(r"shapleyprio, version \d\S+\n", result.output)

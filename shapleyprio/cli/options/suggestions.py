@@ -13,7 +13,7 @@ def suggest(group: click.Group, ctx: click.Context, args: list[str]) -> None:
     Raises:
         click.UsageError: it says which.
     """
-    if args and group.get_command(ctx, args[0]) is None:
+    if args and not ctx.resilient_parsing and group.get_command(ctx, args[0]) is None:
         near = get_close_matches(args[0], group.list_commands(ctx), n=1)
         if near:
             ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
