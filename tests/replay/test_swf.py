@@ -102,6 +102,12 @@ def test_what_was_executed_between_checkpoints_is_part_of_the_jobs_own_line() ->
     assert log.left_out == {"partial_executions": 3}
 
 
+def test_partial_executions_of_a_job_without_a_line_of_its_own_are_replayed() -> None:
+    log = read(job(job=7, status=2), job(job=7, status=3), job(job=8, status=1))
+    assert log.job.tolist() == [7, 7, 8]
+    assert not log.left_out
+
+
 def test_comments_empty_lines_and_odd_blanks_are_no_jobs() -> None:
     log = read(
         "; a header", "", "  ; another", job(), "   ", "\t" + job().replace(" ", " \t ") + "\r"

@@ -53,7 +53,7 @@ HIGHEST = {
 FIELD_COUNT = len(FIELDS)
 
 PARTIAL = (2, 3, 4)
-"""Status of what was executed up to a checkpoint, which the job's own line has as well."""
+"""Status of what was executed up to a checkpoint, which the job's own line, if any, has as well."""
 
 PARTIAL_EXECUTIONS = "partial_executions"
 
@@ -97,6 +97,7 @@ def read_swf(source: str, text: bytes, *, strict: bool = False) -> Log:
     submit, wait = columns["submit time"], columns["wait time"]
     allocated, limit = columns["allocated processors"], columns["requested time"]
     partial = np.isin(columns["status"], PARTIAL)
+    partial &= np.isin(columns["job"], columns["job"][~partial])
     log = Log(
         source=source,
         format="swf",
