@@ -451,6 +451,16 @@ def test_it_is_said_where_the_daemon_counts_something_else_than_the_cpus_of_sacc
         assert ("counts CPUs" in found, warned in found) == (bool(warned), True)
 
 
+def test_it_is_said_where_users_can_have_forged_records() -> None:
+    command = OfflineCommand("replay", "names.sacct", "--deal-users", "2", "--processors", "2")
+    head, *jobs = CLUSTERS.splitlines()
+    for column, warned in (("JobName", True), ("Reservation", False)):
+        lines = [f"{head}|{column}", *(f"{job}|x" for job in jobs)]
+        Path("names.sacct").write_text("\n".join(lines) + "\n")
+        warning = "names.sacct: jobname: users can write lines there that read like records"
+        assert (warning in command.succeeds().stderr) == warned
+
+
 def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> None:
     write_log()
     dealt = answer(*DEAL, "--processor-shares", "uniform", "--processors", "8")["organizations"]

@@ -54,6 +54,10 @@ GUESSED = (
     f"time; --nodes FILE, which `{ASK_NODES}` prints, has them"
 )
 
+FORGED = (
+    "users can write lines there that read like records; let sacct print its text without, or JSON"
+)
+
 Confine = Callable[[Log, Consortium, Workload], Workload]
 """Keeps the jobs of a log's workload to some of its processors."""
 
@@ -100,6 +104,9 @@ def workload_for(
     refuse_nonsense(claims, consortium, workload, parameters.allow)
     if guesses_sizes(claims):
         click.echo(f"shapleyprio: {log.source}: {GUESSED}", err=True)
+    if log.free_text:
+        forged = f"{log.source}: {listed(log.free_text)}: {FORGED}"
+        click.echo(f"shapleyprio: {forged}", err=True)
     for line in _counted_otherwise(parameters, log):
         click.echo(f"shapleyprio: {line}", err=True)
     return log, workload if confine is None else confine(log, consortium, workload)

@@ -43,6 +43,9 @@ LABELS = {
 HOLDS_SEPARATORS = frozenset({"jobname", "constraints"})
 """Fields that may have more separators, if they are the last ones."""
 
+FREE_TEXT = frozenset({"jobname", "comment", "submitline", "workdir", "extra"})
+"""Fields in which users may write what they like, line ends too."""
+
 LIMITS = ("timelimit", "timelimitraw")
 
 ASK = (

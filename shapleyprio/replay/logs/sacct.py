@@ -21,6 +21,7 @@ from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.cells import ONE_BY_ONE, JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
     ASK,
+    FREE_TEXT,
     HOLDS_SEPARATORS,
     LABELS,
     LIMITS,
@@ -131,6 +132,7 @@ class SacctReader:
         self._joiner = Joiner(several=several)
         self._identified: dict[tuple[str, ...], str] = {}
         self._malformed: list[MalformedLine] = []
+        self._free_text: set[str] = set()
 
     def read(self, file: str, texts: Iterable[bytes]) -> None:
         """Reads one more file.
@@ -154,13 +156,15 @@ class SacctReader:
     def log(self) -> Log:
         """Returns all that was read."""
         malformed = tuple(self._malformed[:MALFORMED_KEPT])
-        return with_partition_limits(self._joiner.joined(self._source, malformed))
+        log = self._joiner.joined(self._source, malformed)
+        return with_partition_limits(replace(log, free_text=sorted(self._free_text)))
 
     def _add(self, file: str, pieces: Iterable[PieceRecords]) -> None:
         passed, well_formed = 0, 0
         malformed: list[MalformedLine] = []
         for piece in pieces:
             self._refuse_other_columns(file, piece.names)
+            self._free_text |= FREE_TEXT.intersection(piece.names)
             if piece.heads_again:
                 line = passed + piece.heads_again
                 raise LogError(f"{file}:{line}: is a second heading line; {ONE_BY_ONE}")

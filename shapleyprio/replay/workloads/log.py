@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -94,6 +94,7 @@ class Log:
         clusters: the logs of the clusters of a pool, whose jobs stand here one log after the other;
             names of partitions and nodes, `placed`, `owned` and `layout` are there alone. Empty for
             a log of one cluster.
+        free_text: columns in which users may have written lines that look like records.
     """
 
     source: str
@@ -117,3 +118,4 @@ class Log:
     malformed: tuple[MalformedLine, ...] = ()
     cluster: str = ""
     clusters: tuple[Log, ...] = ()
+    free_text: Sequence[str] = ()
