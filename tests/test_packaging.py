@@ -247,6 +247,17 @@ def test_an_installed_wheel_brings_all_files_and_the_daemons_unit(
         assert installed(f"cat /etc/{place}") == text
 
 
+def test_an_upgraded_wheel_replaces_the_daemons_unit(installed: Callable[..., str]) -> None:
+    section = (ROOT / "docs" / "install.md").read_text().split("\n## Upgrade\n")[1]
+    upgrade = re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
+    unit = "/etc/systemd/system/shapleyprio.service"
+    installed(f"mkdir -p $(dirname {unit}); echo of an older release > {unit}")
+    files = [line for line in upgrade.splitlines() if line.split()[0] in {"shapleyprio", "install"}]
+    installed("\n".join(files))
+    assert installed(f"cat {unit}") == (ROOT / "systemd" / "shapleyprio.service").read_text()
+    assert upgrade.index("install -m") < upgrade.index("daemon-reload") < upgrade.index("start")
+
+
 def test_an_installed_wheel_works_without_the_packages_that_replay(
     installed: Callable[..., str],
 ) -> None:
