@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import parse_qs
 
 import pytest
 from click.testing import CliRunner
@@ -318,3 +319,13 @@ def test_the_page_shows_one_pool_and_leads_to_the_others(cluster: Steered) -> No
     page = render(gpus)
     assert "Fairness on c1/gpu" in page
     assert '<a href="?pool=cpu">c1/cpu</a>' in page
+
+
+@pytest.mark.parametrize("pool", ["", "cpu", "gpu"])
+def test_the_page_of_a_pool_leads_to_its_own_json(cluster: Steered, pool: str) -> None:
+    overviews = Overviews(cluster.lease.store, lambda: None)
+    overviews.ledgers = LEDGERS
+    shown = overviews.latest(pool)
+    (link,) = re.findall(r'<a href="api/status([^"]*)"', render(shown))
+    (meant,) = parse_qs(link.removeprefix("?")).get("pool", [""])
+    assert overviews.latest(meant).cluster == shown.cluster
