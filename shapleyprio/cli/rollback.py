@@ -50,9 +50,10 @@ def command(config_path: Path, *, dry_run: bool, json_file: Path | None) -> None
                 for ledger in journal.ledgers():
                     hand_over(journal, ours.ledger(ledger))
             counts = roll_back(ours, slurm)
+    why = ": the job has ended, or Slurm did not do it (`shapleyprio history --pushes` says why)"
     if write_json(json_file, asdict(counts)):
         click.echo(
             f"{counts.applied} priorities put back, {counts.unconfirmed} put back unseen "
             "(jobs that run, are held, or whose line could not be read), "
-            f"{counts.refused} refused by Slurm (`shapleyprio history --pushes` says why)"
+            f"{counts.refused} not put back{why if counts.refused else ''}"
         )

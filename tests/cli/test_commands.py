@@ -358,6 +358,18 @@ def test_rollback(steered: CommandLine) -> None:
         assert nobody_steers(store.cluster(NAME))
 
 
+def test_a_rollback_does_not_say_that_slurm_refused_what_has_ended(steered: CommandLine) -> None:
+    steered.slurm.cancel(2)
+    steered.slurm.take_down("slurmdbd")
+    result = steered.run("rollback")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "0 priorities put back, 0 put back unseen (jobs that run, are held, or whose line could not"
+        " be read), 1 not put back: the job has ended, or Slurm did not do it (`shapleyprio history"
+        " --pushes` says why)\n",
+    )
+
+
 # -- db
 
 

@@ -112,7 +112,7 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
     withdraw(store)
     push.settle_open(store, slurm)
     fates: dict[tuple[str, str], PushState] = {}
-    for _ in range(MOST_ROUNDS):
+    for number in range(MOST_ROUNDS + 1):
         stamp = Stamp(cycle=0, at=slurm.controller().time)
         with store.reading() as view:
             managed, published = managed_jobs(view), view.pushes.published_points()
@@ -121,11 +121,13 @@ def roll_back(store: ClusterStore, slurm: Slurm) -> PushCounts:
         found = plan_rollback(store, slurm, CHANNELS.values(), stamp)
         refused = {key for key, state in fates.items() if state is PushState.REFUSED}
         plan = [each for each in found if (each.channel, each.key) not in refused]
-        if not plan:
+        if not plan or number == MOST_ROUNDS:
             break
         states = push.carry_out_each(store, slurm, plan)
         keys = [(each.channel, each.key) for each in plan]
         fates |= dict(zip(keys, states, strict=True))
+    # what is still left then was written in each round, and does not stay
+    fates |= dict.fromkeys([(each.channel, each.key) for each in plan], PushState.REFUSED)
     until = slurm.controller().time
 
     def end(transaction: Transaction) -> None:

@@ -349,3 +349,11 @@ def test_the_number_of_a_heterogeneous_job_stands_for_its_first_component_alone(
     slurm.writes.clear()
     service.roll_back()
     assert {target for _, made in slurm.writes for target in made} == set(slurm.names.values())
+
+
+def test_what_slurm_takes_and_does_not_do_is_not_put_back(waiting: Service) -> None:
+    waiting.slurm.deaf = True
+    counts = waiting.roll_back()
+    assert (counts.applied, counts.unconfirmed, counts.refused) == (0, 0, 2)
+    waiting.slurm.deaf = False
+    assert waiting.roll_back().applied == 2
