@@ -172,6 +172,12 @@ def _waiting(slurm: Slurm, label: str) -> list[tuple[int, str, Sequence[PendingJ
         raise OrderError(
             f"the tasks of {tasks.label} wait as one; name them all: {tasks.array_job_id}"
         )
+    for sibling, cluster in queue.elsewhere:
+        if label in {sibling.label, str(sibling.job_id), str(sibling.array_job_id)}:
+            raise OrderError(
+                f"job {label} is the federation's and counts at {cluster}, whose daemon gives it"
+                " its priority; order it there"
+            )
     unreadable = ", or its line could not be read" if queue.malformed else ""
     raise OrderError(f"no job {label} is pending{unreadable}; see `squeue -j {label}`")
 

@@ -13,6 +13,7 @@ from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.daemon.pushing import orders
 from shapleyprio.lab.simulated import SimulatedSlurm
 from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import PendingQueue
 from shapleyprio.store import ExceptionRow, Store
 from tests.daemon.consortium import NAME, QUIET, Cluster, Service, config
 from tests.daemon.pushing.test_pausing import pause, resume
@@ -386,6 +387,17 @@ def test_a_dry_run_writes_nothing_of_it(waiting: Service) -> None:
 def test_what_cannot_go_first_is_refused(waiting: Service, job: int, why: str) -> None:
     with pytest.raises(orders.OrderError, match=why):
         put_first(waiting, job)
+
+
+@pytest.mark.parametrize("waiting", ["site_factor"], indirect=True)
+def test_a_job_of_the_federation_goes_first_where_it_counts(
+    waiting: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = waiting.slurm.job(5)
+    queue = PendingQueue(elsewhere=[(job, "c2")])
+    monkeypatch.setattr(waiting.slurm, "pending", lambda: queue)
+    with pytest.raises(orders.OrderError, match=r"the federation's and counts at c2, .* there$"):
+        put_first(waiting, 5)
 
 
 @pytest.mark.parametrize("waiting", ["site_factor"], indirect=True)
