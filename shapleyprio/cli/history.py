@@ -23,12 +23,12 @@ from shapleyprio.common.wording import (
     percent,
     signed_duration,
 )
-from shapleyprio.config import load_config
+from shapleyprio.config import Config, load_config
 from shapleyprio.daemon.drift.figures import SCHEDULES, drift_history
-from shapleyprio.daemon.ledgers import stored_cluster
+from shapleyprio.daemon.ledgers import stored_cluster, stored_ledgers
 from shapleyprio.replay.policies import RECORDED
 from shapleyprio.slurm.channels import CHANNELS, Channel
-from shapleyprio.store import LATER, Store, ToldForecast, View
+from shapleyprio.store import LATER, ClusterStore, Store, ToldForecast, View
 
 ENDLESS = 2**62
 """Second after all others."""
@@ -101,7 +101,7 @@ def command(
     config = load_config(config_path)
     with (
         Store.open(config.store.url) as store,
-        stored_cluster(config, store, pool).reading() as view,
+        _ledger(config, store, pool, writes=writes).reading() as view,
     ):
         if writes:
             shown = _pushes(view, key, limit, _no_writes(CHANNELS[config.push.channel], job_id))
@@ -126,6 +126,13 @@ def command(
         )
     if write_json(json_file, rows):
         standard_output().print(table)
+
+
+def _ledger(config: Config, store: Store, pool: str | None, *, writes: bool) -> ClusterStore:
+    """Returns the ledger whose rows to read; writes are the cluster's, whichever it is."""
+    if writes:
+        return stored_ledgers(config, store, pool)[0]
+    return stored_cluster(config, store, pool)
 
 
 def _pushes(view: View, key: str | None, limit: int, empty: str) -> Shown:

@@ -214,6 +214,14 @@ def test_history_and_ownership_are_of_the_pool_that_is_meant(steered: CommandLin
         assert line.endswith("--pool: c1 is in cpu, gpu; name the one that is meant")
 
 
+def test_writes_are_the_clusters_and_need_no_pool(steered: CommandLine) -> None:
+    (push,) = json.loads(steered.run("history", "--job", "3", "--json").stdout)
+    assert push["key"] == "3"
+    result = steered.run("history", "--pushes", "--json")
+    assert (result.exit_code, len(json.loads(result.stdout))) == (0, 3)
+    assert steered.run("history", "--pushes", "--pool", "tape").exit_code == 2
+
+
 def test_ownership_is_corrected_in_one_pool_alone(steered: CommandLine) -> None:
     def balances(pool: str) -> dict[str, int]:
         found = json.loads(steered.run("history", "--pool", pool, "--json").stdout)
