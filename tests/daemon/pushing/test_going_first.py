@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shapleyprio.cli.offline.in_force import read_in_force
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.daemon.pushing import orders
@@ -295,6 +296,25 @@ def test_a_task_with_the_number_of_its_array_goes_first_alone(waiting: Service) 
     waiting.slurm._engine.cancel(waiting.slurm._engine._jobs[array])
     cycles(waiting, 1)
     assert exceptions(waiting) == []
+
+
+@pytest.mark.parametrize("waiting", ["site_factor"], indirect=True)
+def test_only_the_work_of_the_task_is_said_to_be_its_own(waiting: Service) -> None:
+    array = waiting.slurm.submit("biology", qos="bio", processors=12, processing_time=300, array=2)
+    (held,), _ = waiting.slurm._engine.named(f"{array}_0")
+    waiting.slurm._engine.hold(held)
+    waiting.slurm.names = {array: f"{array}_1"}
+    begin = waiting.slurm.now
+    put_first(waiting, f"{array}_1")
+    waiting.slurm.release(held.job_id)
+    for job in range(1, 7):
+        waiting.slurm.cancel(job)
+    for _ in range(3):
+        waiting.slurm.wait(300)
+        waiting.run()
+    ledgers = [waiting.store.cluster(NAME)]
+    (said,) = read_in_force(ledgers, begin, waiting.slurm.now + 1).orders
+    assert said.endswith("used 1 processor-hours")
 
 
 @pytest.mark.parametrize("label", ["3", "3+0", "3+1", "5"])
