@@ -57,10 +57,10 @@ def command(
         whats = [change.what for change in changes]
         table = FittingTable(
             [
-                FittingColumn(heading="time", cells=[clock_time(one.at) for one in changes]),
-                FittingColumn(heading="lasted", cells=lasted, leaves=1),
-                FittingColumn(heading="kind", cells=kinds, kind=Cells.NAME, leaves=2),
-                FittingColumn(heading="what", cells=whats, kind=Cells.TEXT),
+                FittingColumn("time", [clock_time(one.at) for one in changes]),
+                FittingColumn("lasted", lasted, leaves=1),
+                FittingColumn("kind", kinds, Cells.NAME, leaves=2),
+                FittingColumn("what", whats, Cells.TEXT),
             ],
             empty=f"nothing changed since {clock_time(begin)}",
         )

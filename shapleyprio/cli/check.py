@@ -91,13 +91,10 @@ def render(console: Console, findings: Sequence[Finding]) -> None:
             "what to do": [finding.remedy for finding in findings],
         }
         severities = FittingColumn(
-            heading="severity",
-            cells=[finding.severity.value for finding in findings],
-            kind=Cells.NAME,
+            "severity",
+            [finding.severity.value for finding in findings],
+            Cells.NAME,
             style=[COLORS[finding.severity] for finding in findings],
         )
-        columns = [
-            FittingColumn(heading=heading, cells=cells, kind=Cells.TEXT)
-            for heading, cells in texts.items()
-        ]
+        columns = [FittingColumn(heading, cells, Cells.TEXT) for heading, cells in texts.items()]
         console.print(FittingTable([severities, *columns], spaced=True))

@@ -89,7 +89,7 @@ def status(config_path: Path, *, json_file: Path | None) -> None:
         return
     click.echo(f"clusters: {', '.join(clusters) or 'none'}")
     columns = (
-        FittingColumn(heading="table", cells=list(sizes), kind=Cells.NAME),
-        FittingColumn(heading="rows", cells=[whole(rows) for rows in sizes.values()]),
+        FittingColumn("table", list(sizes), Cells.NAME),
+        FittingColumn("rows", [whole(rows) for rows in sizes.values()]),
     )
     standard_output().print(FittingTable(columns, empty="no tables"))

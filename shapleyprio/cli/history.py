@@ -160,20 +160,14 @@ def _cycles(view: View, limit: int) -> Shown:
     counted = {"seen": 2, "kept": 1, "quarantined": 4, "refused": 5, "written": 6, "postponed": 3}
     table = FittingTable(
         [
-            FittingColumn(heading="cycle", cells=[str(row.number) for row in cycles], leaves=7),
-            FittingColumn(heading="time", cells=times),
-            FittingColumn(
-                heading="outcome", cells=[row.outcome for row in cycles], kind=Cells.NAME
-            ),
+            FittingColumn("cycle", [str(row.number) for row in cycles], leaves=7),
+            FittingColumn("time", times),
+            FittingColumn("outcome", [row.outcome for row in cycles], Cells.NAME),
             *(
-                FittingColumn(
-                    heading=name, cells=[str(getattr(row, name)) for row in cycles], leaves=nth
-                )
+                FittingColumn(name, [str(getattr(row, name)) for row in cycles], leaves=nth)
                 for name, nth in counted.items()
             ),
-            FittingColumn(
-                heading="message", cells=[row.message for row in cycles], kind=Cells.TEXT
-            ),
+            FittingColumn("message", [row.message for row in cycles], Cells.TEXT),
         ],
         empty="no cycles on record",
     )
@@ -188,29 +182,20 @@ def _drifts(view: View, organization: str | None, limit: int) -> Shown:
     alone = [MISSING if gain is None else percent(gain, sign="+") for gain in gains]
     table = FittingTable(
         [
-            FittingColumn(heading="until", cells=[clock_time(one.t) for one in windows]),
-            FittingColumn(heading="window", cells=lengths, leaves=2),
-            FittingColumn(
-                heading="organization",
-                cells=[one.organization for one in windows],
-                kind=Cells.NAME,
-            ),
+            FittingColumn("until", [clock_time(one.t) for one in windows]),
+            FittingColumn("window", lengths, leaves=2),
+            FittingColumn("organization", [one.organization for one in windows], Cells.NAME),
             *(
                 FittingColumn(
-                    heading=schedule,
+                    schedule,
                     # a drift above zero is too early
-                    cells=[delay(-one.drifts[schedule]) for one in windows],
+                    [delay(-one.drifts[schedule]) for one in windows],
                     leaves=None if schedule == RECORDED else 3,
                 )
                 for schedule in SCHEDULES
             ),
-            FittingColumn(heading="alone", cells=alone, leaves=4),
-            FittingColumn(
-                heading="against",
-                cells=[one.reference for one in windows],
-                kind=Cells.NAME,
-                leaves=1,
-            ),
+            FittingColumn("alone", alone, leaves=4),
+            FittingColumn("against", [one.reference for one in windows], Cells.NAME, leaves=1),
         ],
         empty="no drift on record",
     )
@@ -228,17 +213,15 @@ def _forecasts(view: View, organization: str | None, limit: int) -> Shown:
 
     table = FittingTable(
         [
-            FittingColumn(heading="started", cells=times(row.start or 0 for row in rows)),
-            FittingColumn(heading="job", cells=[str(row.job_id) for row in rows]),
-            FittingColumn(
-                heading="organization", cells=[row.organization for row in rows], kind=Cells.NAME
-            ),
-            FittingColumn(heading="told", cells=times(row.t for row in rows), leaves=2),
-            FittingColumn(heading="from", cells=times(row.early for row in rows), leaves=1),
-            FittingColumn(heading="median", cells=times(row.median for row in rows), leaves=4),
-            FittingColumn(heading="until", cells=times(row.late for row in rows), leaves=3),
-            FittingColumn(heading="later", cells=[missed(row) for row in rows]),
-            FittingColumn(heading="held", cells=["yes" if row.held else "no" for row in rows]),
+            FittingColumn("started", times(row.start or 0 for row in rows)),
+            FittingColumn("job", [str(row.job_id) for row in rows]),
+            FittingColumn("organization", [row.organization for row in rows], Cells.NAME),
+            FittingColumn("told", times(row.t for row in rows), leaves=2),
+            FittingColumn("from", times(row.early for row in rows), leaves=1),
+            FittingColumn("median", times(row.median for row in rows), leaves=4),
+            FittingColumn("until", times(row.late for row in rows), leaves=3),
+            FittingColumn("later", [missed(row) for row in rows]),
+            FittingColumn("held", ["yes" if row.held else "no" for row in rows]),
         ],
         empty="no forecast of a job that has started is on record",
     )
@@ -258,24 +241,16 @@ def _after_end(view: View, limit: int) -> Shown:
 
 def _standings(view: View, organization: str | None, limit: int) -> Shown:
     rows = view.history.standings(0, organization, limit)
-    scores = [
-        FittingColumn(heading="score", cells=[magnitude(row.score) for row in rows], leaves=5)
-    ]
+    scores = [FittingColumn("score", [magnitude(row.score) for row in rows], leaves=5)]
     table = FittingTable(
         [
-            FittingColumn(heading="cycle", cells=[str(row.cycle) for row in rows], leaves=1),
-            FittingColumn(heading="time", cells=[clock_time(row.t) for row in rows]),
-            FittingColumn(
-                heading="organization", cells=[row.organization for row in rows], kind=Cells.NAME
-            ),
-            FittingColumn(
-                heading="balance", cells=[signed_duration(row.balance_per_part) for row in rows]
-            ),
+            FittingColumn("cycle", [str(row.cycle) for row in rows], leaves=1),
+            FittingColumn("time", [clock_time(row.t) for row in rows]),
+            FittingColumn("organization", [row.organization for row in rows], Cells.NAME),
+            FittingColumn("balance", [signed_duration(row.balance_per_part) for row in rows]),
             *(scores if any(row.score != row.balance for row in rows) else []),
             *(
-                FittingColumn(
-                    heading=name, cells=[str(getattr(row, name)) for row in rows], leaves=nth
-                )
+                FittingColumn(name, [str(getattr(row, name)) for row in rows], leaves=nth)
                 for name, nth in {"priority": 4, "pending": 3, "running": 2}.items()
             ),
         ],

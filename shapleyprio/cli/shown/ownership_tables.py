@@ -105,9 +105,9 @@ def _tenures(tenures: Tenures) -> FittingTable:
     what, holders, seconds = zip(*rows, strict=True) if rows else ((), (), ())
     return FittingTable(
         [
-            FittingColumn(heading="what", cells=what, kind=Cells.TEXT),
-            FittingColumn(heading="organization", cells=holders, kind=Cells.NAME),
-            FittingColumn(heading="since", cells=seconds),
+            FittingColumn("what", what, Cells.TEXT),
+            FittingColumn("organization", holders, Cells.NAME),
+            FittingColumn("since", seconds),
         ],
         empty="no node and no account is known",
     )
@@ -191,7 +191,7 @@ def render_outcome(
 
 def _standings(found: CorrectedOwnership) -> FittingTable:
     names = list(found.after)
-    columns = [FittingColumn(heading="organization", cells=names, kind=Cells.NAME)]
+    columns = [FittingColumn("organization", names, Cells.NAME)]
     for heading, of, leaves in (
         ("earned", _earned, 1),
         ("got", _got, 2),
@@ -199,8 +199,8 @@ def _standings(found: CorrectedOwnership) -> FittingTable:
     ):
         before, after = (of(each, found.all_parts) for each in (found.before, found.after))
         columns += [
-            FittingColumn(heading=heading, cells=[before[name] for name in names], leaves=leaves),
-            FittingColumn(heading="→", cells=[after[name] for name in names], leaves=leaves),
+            FittingColumn(heading, [before[name] for name in names], leaves=leaves),
+            FittingColumn("→", [after[name] for name in names], leaves=leaves),
         ]
     return FittingTable(columns)
 

@@ -50,26 +50,22 @@ def standings_table(
     if any(row.parent for row in rows):
         columns = [("part of", [row.parent or "" for row in rows]), *columns]
     own = [
-        FittingColumn(heading=heading, cells=cells, leaves=FIRST_TO_LEAVE + len(columns) - number)
+        FittingColumn(heading, cells, leaves=FIRST_TO_LEAVE + len(columns) - number)
         for number, (heading, cells) in enumerate(columns)
     ]
     return FittingTable(
         [
+            FittingColumn("organization", [row.organization for row in rows], Cells.NAME),
+            FittingColumn("nodes", [percent(row.share) for row in rows], leaves=1),
             FittingColumn(
-                heading="organization", cells=[row.organization for row in rows], kind=Cells.NAME
-            ),
-            FittingColumn(heading="nodes", cells=[percent(row.share) for row in rows], leaves=1),
-            FittingColumn(
-                heading="earned",
-                cells=[_share(row.contribution_share if balanced else None) for row in rows],
+                "earned",
+                [_share(row.contribution_share if balanced else None) for row in rows],
                 leaves=2,
             ),
+            FittingColumn("got", [_share(row.utility_share) for row in rows], leaves=3),
             FittingColumn(
-                heading="got", cells=[_share(row.utility_share) for row in rows], leaves=3
-            ),
-            FittingColumn(
-                heading="balance",
-                cells=[signed_duration(row.balance_per_part if balanced else None) for row in rows],
+                "balance",
+                [signed_duration(row.balance_per_part if balanced else None) for row in rows],
             ),
             *own,
         ]
@@ -93,31 +89,22 @@ def plan_table(
         empty: said if there are none.
     """
     states = [push.state.value if isinstance(push, Push) else "planned" for push in pushes]
-    times = FittingColumn(heading="time", cells=[clock_time(push.at) for push in pushes], leaves=3)
+    times = FittingColumn("time", [clock_time(push.at) for push in pushes], leaves=3)
     return FittingTable(
         [
             *([times] if dated else []),
+            FittingColumn("channel", [push.channel for push in pushes], Cells.NAME, leaves=1),
+            FittingColumn("target", [push.target for push in pushes], Cells.NAME),
             FittingColumn(
-                heading="channel",
-                cells=[push.channel for push in pushes],
-                kind=Cells.NAME,
-                leaves=1,
-            ),
-            FittingColumn(
-                heading="target", cells=[push.target for push in pushes], kind=Cells.NAME
-            ),
-            FittingColumn(
-                heading="organization",
-                cells=[push.organization or MISSING for push in pushes],
-                kind=Cells.NAME,
+                "organization",
+                [push.organization or MISSING for push in pushes],
+                Cells.NAME,
                 leaves=4,
             ),
-            FittingColumn(heading="old", cells=[str(push.old) for push in pushes], leaves=6),
-            FittingColumn(heading="new", cells=[str(push.new) for push in pushes]),
-            FittingColumn(heading="state", cells=states, kind=Cells.NAME, leaves=5),
-            FittingColumn(
-                heading="why", cells=[push.reason for push in pushes], kind=Cells.TEXT, leaves=2
-            ),
+            FittingColumn("old", [str(push.old) for push in pushes], leaves=6),
+            FittingColumn("new", [str(push.new) for push in pushes]),
+            FittingColumn("state", states, Cells.NAME, leaves=5),
+            FittingColumn("why", [push.reason for push in pushes], Cells.TEXT, leaves=2),
         ],
         empty=empty,
     )
@@ -131,17 +118,11 @@ def after_end_table(users: Sequence[UserAfterEnd]) -> FittingTable:
     """Makes a line for each user."""
     return FittingTable(
         [
-            FittingColumn(heading="user", cells=[one.user for one in users], kind=Cells.NAME),
-            FittingColumn(
-                heading="organization",
-                cells=[called(one.organization) for one in users],
-                kind=Cells.NAME,
-            ),
-            FittingColumn(heading="jobs", cells=[whole(one.jobs) for one in users]),
-            FittingColumn(
-                heading="processor-seconds", cells=[whole(one.processor_seconds) for one in users]
-            ),
-            FittingColumn(heading="last", cells=[clock_time(one.last) for one in users], leaves=1),
+            FittingColumn("user", [one.user for one in users], Cells.NAME),
+            FittingColumn("organization", [called(one.organization) for one in users], Cells.NAME),
+            FittingColumn("jobs", [whole(one.jobs) for one in users]),
+            FittingColumn("processor-seconds", [whole(one.processor_seconds) for one in users]),
+            FittingColumn("last", [clock_time(one.last) for one in users], leaves=1),
         ],
         empty="no work after the end of a job on record",
     )

@@ -190,20 +190,13 @@ def waits_table(rows: Sequence[WaitsInPartition]) -> FittingTable:
     }
     return FittingTable(
         [
-            *(
-                FittingColumn(heading=heading, cells=cells, kind=Cells.NAME)
-                for heading, cells in names.items()
-            ),
-            FittingColumn(heading="started", cells=[str(row.started) for row in rows], leaves=1),
-            FittingColumn(heading="median wait", cells=seconds([row.median for row in rows])),
-            FittingColumn(
-                heading="90 % within", cells=seconds([row.ninth_decile for row in rows]), leaves=3
-            ),
-            FittingColumn(
-                heading="longest", cells=seconds([row.longest for row in rows]), leaves=2
-            ),
-            FittingColumn(heading="waiting", cells=[str(row.pending) for row in rows], leaves=4),
-            FittingColumn(heading="oldest for", cells=seconds([row.oldest for row in rows])),
+            *(FittingColumn(heading, cells, Cells.NAME) for heading, cells in names.items()),
+            FittingColumn("started", [str(row.started) for row in rows], leaves=1),
+            FittingColumn("median wait", seconds([row.median for row in rows])),
+            FittingColumn("90 % within", seconds([row.ninth_decile for row in rows]), leaves=3),
+            FittingColumn("longest", seconds([row.longest for row in rows]), leaves=2),
+            FittingColumn("waiting", [str(row.pending) for row in rows], leaves=4),
+            FittingColumn("oldest for", seconds([row.oldest for row in rows])),
         ],
         empty="no job started in the last day, and none that could start waits",
     )

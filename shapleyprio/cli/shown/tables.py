@@ -42,7 +42,7 @@ NARROWEST = {Cells.NAME: 12, Cells.TEXT: 20}
 """Cells that a column keeps where there is little room."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FittingColumn:
     """One column of a table.
 
@@ -217,9 +217,9 @@ def table_of(
         stays = kind is not Cells.NUMBER or heading in kept
         columns.append(
             FittingColumn(
-                heading=heading,
-                cells=[row[number] for row in rows],
-                kind=kind,
+                heading,
+                [row[number] for row in rows],
+                kind,
                 leaves=None if stays else len(headings) - number,
             )
         )

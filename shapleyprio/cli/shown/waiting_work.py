@@ -39,15 +39,15 @@ def users_table(work: Iterable[OrganizationWaitingWork]) -> tuple[str, FittingTa
         heading += f", the {MOST_USERS} largest of {whole(len(rows))}; --json has all"
     rows = rows[:MOST_USERS]
     columns = [
-        FittingColumn(heading=name, cells=[getattr(row, name) for row in rows], kind=Cells.NAME)
+        FittingColumn(name, [getattr(row, name) for row in rows], Cells.NAME)
         for name in ("user", "account", "organization")
     ]
     hours = [processor_hours(row.processor_seconds) for row in rows]
     return f"{heading}:", FittingTable(
         [
             *columns,
-            FittingColumn(heading="jobs", cells=[whole(row.jobs) for row in rows]),
-            FittingColumn(heading="processor-hours", cells=hours),
+            FittingColumn("jobs", [whole(row.jobs) for row in rows]),
+            FittingColumn("processor-hours", hours),
         ]
     )
 
