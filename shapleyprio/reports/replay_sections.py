@@ -6,13 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from shapleyprio.common.wording import HOUR, duration, listed, magnitude, percent
-from shapleyprio.replay.measures.turns.counting import Turns
-from shapleyprio.replay.policies.titles import title_of
-from shapleyprio.reports.html.charts import MatrixWords, heat_map, stacked_bars, trends
-from shapleyprio.reports.html.comparisons import SPREAD, signed_bars, spread
-from shapleyprio.reports.html.page import Cell, Section, Table, columns_of
-from shapleyprio.reports.replayed import Replayed
-from shapleyprio.reports.series import (
+from shapleyprio.replay.measures.series import (
     Rows,
     drift_of,
     executed_where,
@@ -20,6 +14,12 @@ from shapleyprio.reports.series import (
     utilization_of,
     waits_of,
 )
+from shapleyprio.replay.measures.turns.counting import Turns
+from shapleyprio.replay.policies.titles import title_of
+from shapleyprio.reports.html.charts import MatrixWords, heat_map, stacked_bars, trends
+from shapleyprio.reports.html.comparisons import SPREAD, signed_bars, spread
+from shapleyprio.reports.html.page import Cell, Section, Table, columns_of
+from shapleyprio.reports.replayed import Replayed
 
 MOST_CELLS = 4000
 """Largest number of cells in a table of moments."""

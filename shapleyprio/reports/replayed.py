@@ -12,6 +12,7 @@ from shapleyprio.fairness.owen import owen
 from shapleyprio.replay.engine import lattice
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.values import values_at
+from shapleyprio.replay.measures.series import Series, even_moments, series_of
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.policies.coalitions import ref_world
 from shapleyprio.replay.results import Result
@@ -19,7 +20,6 @@ from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Workload
 from shapleyprio.reports.html.colors import colors_of
 from shapleyprio.reports.html.encodings import TimeAxis
-from shapleyprio.reports.series import Series, even_moments, series_of
 
 MOST_WORK = 2**25
 """Jobs times coalitions up to which Ref is run once more, which takes some seconds."""

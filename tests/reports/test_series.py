@@ -11,8 +11,7 @@ from shapleyprio.fairness.utility import worth
 from shapleyprio.replay import Window, Workload, measure, run_policy
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import contributed
-from shapleyprio.reports.replayed import shapley_over_time
-from shapleyprio.reports.series import (
+from shapleyprio.replay.measures.series import (
     drift_of,
     even_moments,
     executed_where,
@@ -20,6 +19,7 @@ from shapleyprio.reports.series import (
     utilization_of,
     waits_of,
 )
+from shapleyprio.reports.replayed import shapley_over_time
 from tests.reports.workloads import LENGTH, NAMES, log_in, workload_in
 
 POLICIES = ["ref", "directcontr", "fcfs", "recorded"]

@@ -13,11 +13,12 @@ from shapleyprio.replay.alone import with_singles
 from shapleyprio.replay.audit.defaults import MOST_FOR_ALL, PERIOD
 from shapleyprio.replay.audit.going_first import GoingFirst, going_first
 from shapleyprio.replay.audit.guarantees import Guarantees, guarantees_under
-from shapleyprio.replay.audit.over_time import Period, carried, periods
+from shapleyprio.replay.audit.over_time import Period, periods
 from shapleyprio.replay.audit.stability import Stability, stability
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.finish_times import finish_times
 from shapleyprio.replay.measures.measures import drifts, measure, unfairness
+from shapleyprio.replay.measures.series import executed_where
 from shapleyprio.replay.measures.turns.counting import turns_of
 from shapleyprio.replay.policies import (
     COMPARED,
@@ -164,7 +165,7 @@ def audit(
         workload=workload,
         orderings=orderings,
         schedules=_assessed(workload, [recorded, fair, *others], fair),
-        carried=carried(workload, recorded) if known else None,
+        carried=executed_where(workload, recorded) if known else None,
         periods=found,
         unknown_starts=int(np.count_nonzero(workload.start == UNKNOWN)),
         going_first=going_first(workload),

@@ -216,7 +216,7 @@ def sums(
     integers.
     """
     totals = [0] * count
-    limb = min(LIMB, 62 - int(weights.sum()).bit_length())
+    limb = min(LIMB, 62 - int(np.abs(weights).sum()).bit_length())
     for shift in range(0, int(values.max(initial=0)).bit_length(), limb):
         of_limb = np.zeros(count, dtype=np.int64)
         piece = (values >> shift & (1 << limb) - 1).astype(np.int64)

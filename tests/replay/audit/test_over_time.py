@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.common.errors import Remedy, ReplayError
-from shapleyprio.replay.audit.over_time import MOST_PERIODS, carried, periods
+from shapleyprio.replay.audit.over_time import MOST_PERIODS, periods
 from shapleyprio.replay.measures.measures import measure
+from shapleyprio.replay.measures.series import executed_where
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.audit.recorded import recorded, recorded_workloads
@@ -39,7 +40,7 @@ def seconds_worked(workload: Workload) -> list[tuple[int, int, int]]:
 
 
 def test_the_matrix_shows_whose_nodes_worked_for_whom() -> None:
-    assert carried(LENT, run_policy(LENT, "recorded")) == ((6, 4, 0), (2, 6, 0))
+    assert executed_where(LENT, run_policy(LENT, "recorded")) == ((6, 4, 0), (2, 6, 0))
 
 
 @given(recorded_workloads())
@@ -48,7 +49,7 @@ def test_the_matrix_counts_every_second_of_work(workload: Workload) -> None:
     counted = [[0] * (k + 1) for _ in range(k)]
     for u, owner, _ in seconds_worked(workload):
         counted[u][k if owner < 0 else owner] += 1
-    matrix = carried(workload, run_policy(workload, "recorded"))
+    matrix = executed_where(workload, run_policy(workload, "recorded"))
     assert [list(row) for row in matrix] == counted
 
 

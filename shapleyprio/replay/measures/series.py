@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from shapleyprio.fairness.utility import Moments
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.measures.measures import percentile, sums, waits
+from shapleyprio.replay.measures.measures import LONG_WINDOW, percentile, sums, waits
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
-Integers = NDArray[np.int64]
 Rows = tuple[tuple[int, ...], ...]
 """Values of each organization at each moment."""
 
@@ -35,12 +34,14 @@ class Series:
         parts: unit-size parts completed of each organization's jobs.
         contributions: exact φ̃, the worth of the parts executed on each organization's
             processors; None where their owners are unknown.
+        contributed: how many parts that are; None likewise.
     """
 
     moments: tuple[int, ...]
     utilities: Rows
     parts: Rows
     contributions: Rows | None
+    contributed: Rows | None
 
 
 def even_moments(length: int, count: int) -> tuple[int, ...]:
@@ -58,18 +59,16 @@ def series_of(workload: Workload, schedule: Schedule, moments: Sequence[int]) ->
         moments: increasing seconds, within the window.
     """
     organization = workload.organization[schedule.job]
-    totals_of = _moments_of(workload, schedule, organization, moments)
-    lent = None
+    utilities, parts = _worths_and_parts(workload, schedule, organization, moments)
+    contributions = contributed = None
     if schedule.contribution is not None:
-        lent = _worths_of(workload, schedule, schedule.owner, moments)
+        contributions, contributed = _worths_and_parts(workload, schedule, schedule.owner, moments)
     return Series(
         moments=tuple(moments),
-        utilities=_worths_of(workload, schedule, organization, moments),
-        parts=tuple(
-            tuple(totals.parts(t) for totals, t in zip(row, moments, strict=True))
-            for row in totals_of
-        ),
-        contributions=lent,
+        utilities=utilities,
+        parts=parts,
+        contributions=contributions,
+        contributed=contributed,
     )
 
 
@@ -155,6 +154,8 @@ def _moments_of(
     counted = (second <= moments[-1]) & (group != UNKNOWN)
     second, processors, group = second[counted], processors[counted], group[counted]
     step = np.searchsorted(np.array(moments), second)
+    if moments[-1] >= LONG_WINDOW:  # the square of a second may not fit into 63 bits
+        second = second.astype(object)
     cell = (group.astype(np.int64) * steps + step).astype(np.int32)
     totals = [
         sums(values, processors, cell, count * steps)
@@ -171,19 +172,24 @@ def _moments_of(
     ]
 
 
-def _worths_of(
+def _worths_and_parts(
     workload: Workload, schedule: Schedule, groups: NDArray[np.int32], moments: Sequence[int]
-) -> Rows:
-    """Returns for each organization the worth of its parts at each second."""
-    worths = _worths(_moments_of(workload, schedule, groups, moments), moments)
+) -> tuple[Rows, Rows]:
+    """Returns the worth of the parts of each organization at each second, and their number."""
+    totals = _moments_of(workload, schedule, groups, moments)
+    parts = tuple(
+        tuple(until.parts(t) for until, t in zip(row, moments, strict=True)) for row in totals
+    )
+    worths = _worths(totals, moments)
     if workload.horizon is None:
-        return worths
+        return worths, parts
     ago = [t - workload.horizon for t in moments]
     older = _worths(_moments_of(workload, schedule, groups, ago), ago)
-    return tuple(
+    less = tuple(
         tuple(all_of - more for all_of, more in zip(row, beyond, strict=True))
         for row, beyond in zip(worths, older, strict=True)
     )
+    return less, parts
 
 
 def _worths(rows: list[list[Moments]], moments: Sequence[int]) -> Rows:
