@@ -51,19 +51,17 @@ class SlurmSection(ConfigSection):
         "Adapter to Slurm: command_line runs Slurm's commands; pyslurm calls Slurm's library where "
         "possible, and must be built for the cluster's release (docs/pyslurm.md); auto takes "
         "pyslurm if it fits.",
-        DEFAULT_ADAPTER,
     )
     bin_directory: AbsolutePath = key(
         None,
         "Directory of Slurm's commands. The PATH is searched if left out.",
         "/opt/slurm/bin",
     )
-    timeout: Timeout = key("30s", "Time limit of one Slurm command.", "30s")
+    timeout: Timeout = key("30s", "Time limit of one Slurm command.")
     allow_unenforced_accounts: Switch = key(
         False,
         "Whether to write priorities although AccountingStorageEnforce lacks `associations`, so "
         "that any user can submit jobs to any account.",
-        False,
     )
 
 
@@ -78,14 +76,12 @@ class FairnessSection(ConfigSection):
     horizon: SecondsOrUnlimited = key(
         "30d",
         "Age from which work gains no more worth, so that old work loses influence on the order.",
-        "30d",
     )
     rule: Rule = key(
         DEFAULT_RULE,
         "Rule that ranks the organizations: "
         + "; ".join(f"{name} ranks by {rule.criterion}" for name, rule in RULES.items())
         + ".",
-        DEFAULT_RULE,
     )
     guarantee: SecondsOrOff = key(
         "off",
@@ -131,7 +127,6 @@ class PushSection(ConfigSection):
         "What priorities are written to: "
         + "; ".join(f"{name} is {channel.written}" for name, channel in CHANNELS.items())
         + ".",
-        DEFAULT_CHANNEL,
     )
     influence: Influence = key(
         "strict",
@@ -157,53 +152,41 @@ class PushSection(ConfigSection):
         10_000,
         "Most writes into Slurm in one cycle. Jobs that start next come first; the rest is left to "
         "the following cycles.",
-        10000,
     )
     most_raises_of_user: Count = key(
         2_000,
         "Most writes in one cycle that raise jobs of one user, so that many jobs or changes of "
         "nice of one user do not delay other users' jobs.",
-        2000,
     )
 
 
 class ServiceSection(ConfigSection):
     """[service]."""
 
-    poll_interval: Seconds = key("30s", "Longest time from one cycle to the next.", "30s")
+    poll_interval: Seconds = key("30s", "Longest time from one cycle to the next.")
     new_jobs_interval: SecondsOrOff = key(
         "5s",
         "Time from one poll for new and changed jobs to the next. If there are any, a cycle runs "
         "at once.",
-        "5s",
     )
     lease: LeaseSeconds = key(
         "10s",
         "Time without a sign of life of the daemon that steers after which a standby takes over "
         "(docs/operations.md). It gives five in that time, each a write into the store.",
-        "10s",
     )
     overlap: Seconds = key(
-        "1h",
-        "How far back each cycle reads accounting again, for late or changed records.",
-        "1h",
+        "1h", "How far back each cycle reads accounting again, for late or changed records."
     )
-    keep_history: Seconds = key(
-        "90d",
-        "How long past cycles and standings are kept for `history`.",
-        "90d",
-    )
+    keep_history: Seconds = key("90d", "How long past cycles and standings are kept for `history`.")
     keep_runs: Seconds = key(
         "70d",
         "How long finished runs are kept for `report`, also beyond the horizon: a month and the "
         "one before it. Balances do not depend on it.",
-        "70d",
     )
     keep_pushes: Seconds = key(
         "7d",
         "How long past writes into Slurm are kept for `history`: up to one for each pending job "
         "whenever the order changes. A rollback does not depend on it.",
-        "7d",
     )
     socket: SocketPath = key(
         AUTO,
@@ -212,7 +195,7 @@ class ServiceSection(ConfigSection):
         "/run/shapleyprio/socket",
     )
     log_format: LogFormat = key("console", "Lines for people, or one JSON object a line.", "json")
-    log_level: LogLevel = key("info", "Lowest severity that is logged.", "info")
+    log_level: LogLevel = key("info", "Lowest severity that is logged.")
 
 
 class StoreSection(ConfigSection):
@@ -221,7 +204,6 @@ class StoreSection(ConfigSection):
     url: Url = key(
         "sqlite:////var/lib/shapleyprio/shapleyprio.db",
         "The database that holds records, balances and priorities.",
-        "sqlite:////var/lib/shapleyprio/shapleyprio.db",
     )
     journal: AbsolutePath = key(
         None,
@@ -239,7 +221,6 @@ class MetricsSection(ConfigSection):
         "127.0.0.1:9817",
         "Address of metrics, status page and users' questions. Metrics and page answer on loopback "
         "only (docs/status-page.md).",
-        "127.0.0.1:9817",
     )
 
 
@@ -250,19 +231,14 @@ class DriftSection(ConfigSection):
         "1h",
         "Time from one replay to the next. It needs the package `shapleyprio-replay` "
         "(docs/install.md).",
-        "1h",
     )
-    window: Seconds = key("7d", "Length of the replayed past.", "7d")
+    window: Seconds = key("7d", "Length of the replayed past.")
     most_organizations: Count = key(
-        12,
-        "With more organizations coalitions are sampled: each one more doubles the time.",
-        12,
+        12, "With more organizations coalitions are sampled: each one more doubles the time."
     )
-    time_limit: Timeout = key(
-        "10m", "Time limit of a replay; one that takes longer is stopped.", "10m"
-    )
+    time_limit: Timeout = key("10m", "Time limit of a replay; one that takes longer is stopped.")
     memory_limit: Memory = key(
-        "4G", "Limit of a replay's address space; one that needs more is stopped.", "4G"
+        "4G", "Limit of a replay's address space; one that needs more is stopped."
     )
 
 
@@ -274,28 +250,22 @@ class EstimationSection(ConfigSection):
         "Shortest time from one estimate to the next while jobs of several organizations wait; at "
         "most half of `longest_age`. "
         "Estimates need the package `shapleyprio-replay` (docs/install.md).",
-        "30s",
     )
     longest_age: Seconds = key(
-        "15m",
-        "Age from which an estimate is not used; the rule directcontr then ranks.",
-        "15m",
+        "15m", "Age from which an estimate is not used; the rule directcontr then ranks."
     )
     coalitions: Count = key(
         500,
         "How many coalitions are valued with more than 10 organizations; with fewer, all. More "
         "make estimates more exact and take longer.",
-        500,
     )
     time_limit: Timeout = key(
         "2m",
         "Time limit of an estimate, and of forecasts of starts; one that takes longer is stopped.",
-        "2m",
     )
     memory_limit: Memory = key(
         "4G",
         "Limit of the address space of estimates, and of forecasts; who needs more is stopped.",
-        "4G",
     )
 
 
@@ -309,5 +279,4 @@ class ConsortiumSection(ConfigSection):
         "10m",
         "Age from which the balances of another cluster in the pool are stale: they count as of "
         "its last cycle.",
-        "10m",
     )

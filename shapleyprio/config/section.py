@@ -13,9 +13,14 @@ class ConfigSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
-def key(default: Any, description: str, example: Any) -> Any:
-    """Makes a key of the file: its default as one would write it there (... if required)."""
-    return Field(default, description=description, examples=[example])
+def key(default: Any, description: str, example: Any = None) -> Any:
+    """Makes a key of the file: its default as one would write it there (... if required).
+
+    The default is also the example, unless another one says more.
+    """
+    return Field(
+        default, description=description, examples=[default if example is None else example]
+    )
 
 
 def section(type_: type[ConfigSection], description: str) -> Any:
