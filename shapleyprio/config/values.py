@@ -15,7 +15,7 @@ from ClusterShell.NodeSet import (
     NodeSet,
     NodeSetException,
 )
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field, Strict
 from pytimeparse2 import parse as parse_duration
 
 from shapleyprio.common.databases import DatabaseUrlError, database_url
@@ -191,13 +191,6 @@ def _influence(value: object) -> int | None:
     return points
 
 
-def _positive(value: object) -> int:
-    count = _whole(value)
-    if count < 1:
-        raise ValueError
-    return count
-
-
 def _processors(value: object) -> int | None:
     if value is None:
         return None
@@ -205,12 +198,6 @@ def _processors(value: object) -> int | None:
     if not 0 <= count <= LARGEST_SYSTEM:
         raise ValueError(f"from 0 to {LARGEST_SYSTEM}")
     return count
-
-
-def _boolean(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError
 
 
 def _one_of(names: Container[str]) -> Callable[[object], str]:
@@ -325,12 +312,11 @@ def host_list(text: str) -> NodeSet:
         raise ValueError(str(error)) from None
 
 
-Text = Annotated[str, BeforeValidator(_name), Kind("a name")]
 OrganizationName = Annotated[str, BeforeValidator(_organization_name), Kind("a name")]
 OptionalText = Annotated[str | None, BeforeValidator(_optional_name), Kind("a name")]
-Count = Annotated[int, BeforeValidator(_positive), Kind("a positive whole number")]
+Count = Annotated[int, Field(strict=True, gt=0), Kind("a positive whole number")]
 Processors = Annotated[int | None, BeforeValidator(_processors), Kind("a whole number from 0 on")]
-Switch = Annotated[bool, BeforeValidator(_boolean), Kind("true or false")]
+Switch = Annotated[bool, Strict(), Kind("true or false")]
 Seconds = Annotated[int, BeforeValidator(_duration), Kind("a duration")]
 Timeout = Annotated[int, BeforeValidator(_timeout), Kind("a duration up to 1d")]
 LeaseSeconds = Annotated[int, BeforeValidator(_lease), Kind("a duration from 2s to 1d")]
