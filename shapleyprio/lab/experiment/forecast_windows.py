@@ -11,11 +11,11 @@ from shapleyprio.common.wording import duration, percent
 from shapleyprio.lab.experiment.cells import Experiment, ExperimentTable, Row
 from shapleyprio.lab.experiment.forecasting import FUTURES, ForecastCell
 from shapleyprio.lab.experiment.general import windows_experiment
+from shapleyprio.lab.experiment.observing import check_forecast
 from shapleyprio.lab.experiment.parameters import WindowsParameters
+from shapleyprio.lab.experiment.scoring import Score, score_of, widened
 from shapleyprio.lab.experiment.windows import WindowCell
 from shapleyprio.replay.forecasts.forecast import StartForecast
-from shapleyprio.replay.forecasts.observing import check_forecast
-from shapleyprio.replay.forecasts.scoring import Score, score_of, widened
 
 GROUPS = ("log", "shares", "organizations", "policy")
 

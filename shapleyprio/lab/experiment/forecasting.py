@@ -10,14 +10,14 @@ import numpy as np
 from shapleyprio.common.errors import Remedy
 from shapleyprio.lab.experiment.cells import ExperimentError, Row
 from shapleyprio.lab.experiment.logs import log_of
+from shapleyprio.lab.experiment.observing import Observer, Orders, schedule_with_orders
+from shapleyprio.lab.experiment.scoring import MeanWaits, by_limits
 from shapleyprio.lab.experiment.windows import WindowCell, window_at_random
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.forecast import forecasts
-from shapleyprio.replay.forecasts.futures import by_limits, play
-from shapleyprio.replay.forecasts.observing import Observer, Orders, schedule_with_orders
-from shapleyprio.replay.forecasts.scoring import MeanWaits
+from shapleyprio.replay.forecasts.futures import play
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from shapleyprio.replay.workloads.workload import Consortium, Workload, with_history, workload_of
 

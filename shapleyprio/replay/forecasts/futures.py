@@ -9,8 +9,7 @@ import numpy as np
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.replay.coalitions import live
-from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
-from shapleyprio.replay.coalitions.predictors import Limit
+from shapleyprio.replay.coalitions.estimate import Estimate
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
@@ -29,9 +28,6 @@ FUTURES = 40
 
 STEP = 4
 """By so much longer a future is tried when not all that waits now has started in it."""
-
-MOST_TRIES = 9
-"""Futures of one day, and of ever longer ones up to more than a century."""
 
 KEYS_SECONDS = 4096
 """Seconds of a block of keys: longer ones are computed in vain, shorter ones too often."""
@@ -78,17 +74,6 @@ class ByEstimate:
 
 Order = ByCode | ByEstimate
 """How a schedule goes on."""
-
-
-def no_estimate(organizations: int) -> ByEstimate:
-    """Returns the order by φ − ψ before anything is known of φ."""
-    nothing = Estimate(
-        numerators=((0, 0, 0),) * organizations,
-        denominator=denominator_of(organizations, None),
-        error=np.zeros(organizations),
-        coalitions=0,
-    )
-    return ByEstimate(nothing, 0)
 
 
 def starts_in(
@@ -217,22 +202,3 @@ def play(
             days = min(days * STEP, LONGEST)
         found.append(starts)
     return np.stack(found)
-
-
-def by_limits(present: Present, order: Order) -> Ints:
-    """Plays the future in which jobs last as long as their limits, and no others come.
-
-    So does Slurm, for what it says when a job will start.
-
-    Returns:
-        int64[jobs of the present], when each starts; NEVER if not in a century.
-    """
-    jobs = present.jobs
-    lengths = Limit().predict(present.user, jobs.limit, jobs.processors, present.elapsed)
-    nothing = Columns(*(np.zeros(0, dtype=np.int64) for _ in Columns._fields))
-    starts = present.start
-    for tries in range(MOST_TRIES):
-        starts = starts_in(present, lengths, nothing, order, days=STEP**tries)
-        if (starts != NEVER).all():
-            break
-    return starts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,7 @@ from shapleyprio.replay.engine.bay_state import (
 )
 from shapleyprio.replay.engine.engine import expect_anew
 from shapleyprio.replay.engine.keys import Ints, wrapped
-from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import ALL_PASS, World
-from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.forecasts.dependent import (
     After,
     Limited,
@@ -32,7 +30,7 @@ from shapleyprio.replay.forecasts.dependent import (
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS, PLACE_BITS
-from shapleyprio.replay.workloads.workload import Workload, jobs_of
+from shapleyprio.replay.workloads.workload import Workload
 
 Numbers = NDArray[np.object_]
 """Python's integers, which no sum exceeds."""
@@ -106,74 +104,6 @@ class Present:
     def free(self) -> int:
         """Processors on which nothing runs."""
         return self.jobs.system_processors - int(self.processors.sum())
-
-
-def present_of(workload: Workload, schedule: Schedule, t: int) -> Present:
-    """Returns the present of a moment of a schedule.
-
-    Raises:
-        PolicyError: jobs are not kept whole.
-    """
-    if workload.wide != "rigid":
-        raise PolicyError("forecasts are of whole jobs; take --wide rigid")
-    entries = np.flatnonzero(schedule.start <= t)
-    job, start = schedule.job[entries], schedule.start[entries]
-    end = start + workload.processing_time[job]
-    begun = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
-    begun[job] = start
-    ended = np.zeros(len(workload.job), dtype=np.bool_)
-    ended[job[end <= t]] = True
-    there = np.flatnonzero((workload.release <= t) & ~ended)
-    place = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
-    place[there] = np.arange(len(there))
-    runs = end > t
-    history = workload.history
-    unknown = np.full(len(there), UNKNOWN, dtype=np.int64)
-    return Present(
-        t=t,
-        jobs=replace(jobs_of(workload, there), history=None, left_out={}),
-        user=unknown if history is None else history.user[there],
-        start=begun[there],
-        job=place[job[runs]],
-        owner=schedule.owner[entries][runs].astype(np.int64),
-        processors=schedule.copies[entries][runs],
-        executed=_executed(workload, schedule, entries, t),
-        bay=_bay(workload, schedule, entries[runs]),
-    )
-
-
-def _bay(workload: Workload, schedule: Schedule, entries: Ints) -> Ints | None:
-    if workload.bays is None:
-        return None
-    assert schedule.bay is not None, "a schedule that no engine made"
-    return schedule.bay[entries].astype(np.int64)
-
-
-def _executed(workload: Workload, schedule: Schedule, entries: Ints, t: int) -> Executed:
-    k = len(workload.organizations)
-    job, begin = schedule.job[entries], schedule.start[entries]
-    owner, copies = schedule.owner[entries], schedule.copies[entries]
-    end = begin + workload.processing_time[job]
-    over = end <= t
-    second = np.concatenate((begin, end[over])).astype(object)
-    more = np.concatenate((copies, -copies[over])).astype(object)
-    release = np.concatenate((workload.release[job], workload.release[job][over])).astype(object)
-    of_job = np.concatenate((workload.organization[job], workload.organization[job][over]))
-    of_owner = np.concatenate((owner, owner[over]))
-    terms = np.stack((more, more * second, more * (second * (second - 1) // 2)), axis=1)
-    of_release = np.stack((more * release, more * release * second), axis=1)
-    found = [np.zeros((k, n), dtype=object) for n in (3, 3, 2, 2)]
-    for sums, whose, what in zip(
-        found,
-        (of_job, of_owner, of_job, of_owner),
-        (terms, terms, of_release, of_release),
-        strict=True,
-    ):
-        np.add.at(sums, whose, what)
-    served = int(workload.organization[job[-1]]) if len(job) else UNKNOWN
-    return Executed(
-        utility=found[0], contribution=found[1], released=np.stack(found[2:]), served=served
-    )
 
 
 def brought_to(present: Present, workload: Workload, world: World) -> World:

@@ -21,9 +21,9 @@ from shapleyprio.daemon.forecasting.messages import (
     ForecastRequest,
     LimitCost,
 )
+from shapleyprio.lab.experiment.observing import present_of
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.present import present_of
 from tests.daemon.consortium import NAME
 from tests.daemon.drift.conftest import run
 from tests.daemon.forecasting.examples import forecast

@@ -10,6 +10,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.lab.experiment.observing import (
+    check_forecast,
+    present_of,
+    schedule_with_orders,
+)
+from shapleyprio.lab.experiment.scoring import by_limits
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.codes import FAIR_SHARE, FIRST_COME
 from shapleyprio.replay.engine.engine import run
@@ -22,12 +28,10 @@ from shapleyprio.replay.forecasts.futures import (
     ByCode,
     ByEstimate,
     Order,
-    by_limits,
     play,
     starts_in,
 )
-from shapleyprio.replay.forecasts.observing import check_forecast, schedule_with_orders
-from shapleyprio.replay.forecasts.present import Present, present_of
+from shapleyprio.replay.forecasts.present import Present
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits

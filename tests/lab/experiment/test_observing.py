@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.common.wording import DAY
+from shapleyprio.lab.experiment.observing import Observer, schedule_with_orders
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.forecasts.futures import play
-from shapleyprio.replay.forecasts.observing import Observer, schedule_with_orders
 from shapleyprio.replay.policies import Estimation
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.log import Labels, Log

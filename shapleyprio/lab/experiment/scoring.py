@@ -8,12 +8,23 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from statistics import median
 
+import numpy as np
+
+from shapleyprio.replay.coalitions.predictors import Limit
+from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.engine.state import NEVER
+from shapleyprio.replay.forecasts.arrivals import Columns
 from shapleyprio.replay.forecasts.forecast import StartForecast
+from shapleyprio.replay.forecasts.futures import STEP, Order, starts_in
+from shapleyprio.replay.forecasts.present import Present
 from shapleyprio.replay.workloads.workload import Workload
 
 LAST_JOBS = 20
 """Jobs of which the mean wait is taken."""
+
+MOST_TRIES = 9
+"""Futures of one day, and of ever longer ones up to more than a century."""
 
 
 class MeanWaits:
@@ -93,3 +104,22 @@ def score_of(forecasts: Sequence[tuple[StartForecast, int]]) -> Score:
         coverage=held / len(forecasts),
         error=float(median(abs(one.median - start) for one, start in forecasts)),
     )
+
+
+def by_limits(present: Present, order: Order) -> Ints:
+    """Plays the future in which jobs last as long as their limits, and no others come.
+
+    So does Slurm, for what it says when a job will start.
+
+    Returns:
+        int64[jobs of the present], when each starts; NEVER if not in a century.
+    """
+    jobs = present.jobs
+    lengths = Limit().predict(present.user, jobs.limit, jobs.processors, present.elapsed)
+    nothing = Columns(*(np.zeros(0, dtype=np.int64) for _ in Columns._fields))
+    starts = present.start
+    for tries in range(MOST_TRIES):
+        starts = starts_in(present, lengths, nothing, order, days=STEP**tries)
+        if (starts != NEVER).all():
+            break
+    return starts

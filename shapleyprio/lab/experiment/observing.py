@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shapleyprio.replay.coalitions.estimate import Estimate
+from shapleyprio.replay.coalitions.estimate import Estimate, denominator_of
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.forecasts.arrivals import Columns, ReleasedJobs
-from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order, no_estimate
-from shapleyprio.replay.forecasts.present import Present, present_of
+from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order
+from shapleyprio.replay.forecasts.present import Executed, Present
 from shapleyprio.replay.policies import LIVE, Estimation, RunOptions, policy_named
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
-from shapleyprio.replay.workloads.workload import Consortium, Workload
+from shapleyprio.replay.workloads.workload import Consortium, Workload, jobs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,5 +180,84 @@ class KeptEstimates:
         """Returns the order by the last estimate at a moment; by ψ alone if there was none."""
         place = bisect_right(self._moments, t) - 1
         if place < 0:
-            return no_estimate(organizations)
+            return _no_estimate(organizations)
         return ByEstimate(self._found[place], self._moments[place])
+
+
+def _no_estimate(organizations: int) -> ByEstimate:
+    """Returns the order by φ − ψ before anything is known of φ."""
+    nothing = Estimate(
+        numerators=((0, 0, 0),) * organizations,
+        denominator=denominator_of(organizations, None),
+        error=np.zeros(organizations),
+        coalitions=0,
+    )
+    return ByEstimate(nothing, 0)
+
+
+def present_of(workload: Workload, schedule: Schedule, t: int) -> Present:
+    """Returns the present of a moment of a schedule.
+
+    Raises:
+        PolicyError: jobs are not kept whole.
+    """
+    if workload.wide != "rigid":
+        raise PolicyError("forecasts are of whole jobs; take --wide rigid")
+    entries = np.flatnonzero(schedule.start <= t)
+    job, start = schedule.job[entries], schedule.start[entries]
+    end = start + workload.processing_time[job]
+    begun = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
+    begun[job] = start
+    ended = np.zeros(len(workload.job), dtype=np.bool_)
+    ended[job[end <= t]] = True
+    there = np.flatnonzero((workload.release <= t) & ~ended)
+    place = np.full(len(workload.job), UNKNOWN, dtype=np.int64)
+    place[there] = np.arange(len(there))
+    runs = end > t
+    history = workload.history
+    unknown = np.full(len(there), UNKNOWN, dtype=np.int64)
+    return Present(
+        t=t,
+        jobs=replace(jobs_of(workload, there), history=None, left_out={}),
+        user=unknown if history is None else history.user[there],
+        start=begun[there],
+        job=place[job[runs]],
+        owner=schedule.owner[entries][runs].astype(np.int64),
+        processors=schedule.copies[entries][runs],
+        executed=_executed(workload, schedule, entries, t),
+        bay=_bay(workload, schedule, entries[runs]),
+    )
+
+
+def _bay(workload: Workload, schedule: Schedule, entries: Ints) -> Ints | None:
+    if workload.bays is None:
+        return None
+    assert schedule.bay is not None, "a schedule that no engine made"
+    return schedule.bay[entries].astype(np.int64)
+
+
+def _executed(workload: Workload, schedule: Schedule, entries: Ints, t: int) -> Executed:
+    k = len(workload.organizations)
+    job, begin = schedule.job[entries], schedule.start[entries]
+    owner, copies = schedule.owner[entries], schedule.copies[entries]
+    end = begin + workload.processing_time[job]
+    over = end <= t
+    second = np.concatenate((begin, end[over])).astype(object)
+    more = np.concatenate((copies, -copies[over])).astype(object)
+    release = np.concatenate((workload.release[job], workload.release[job][over])).astype(object)
+    of_job = np.concatenate((workload.organization[job], workload.organization[job][over]))
+    of_owner = np.concatenate((owner, owner[over]))
+    terms = np.stack((more, more * second, more * (second * (second - 1) // 2)), axis=1)
+    of_release = np.stack((more * release, more * release * second), axis=1)
+    found = [np.zeros((k, n), dtype=object) for n in (3, 3, 2, 2)]
+    for sums, whose, what in zip(
+        found,
+        (of_job, of_owner, of_job, of_owner),
+        (terms, terms, of_release, of_release),
+        strict=True,
+    ):
+        np.add.at(sums, whose, what)
+    served = int(workload.organization[job[-1]]) if len(job) else UNKNOWN
+    return Executed(
+        utility=found[0], contribution=found[1], released=np.stack(found[2:]), served=served
+    )
