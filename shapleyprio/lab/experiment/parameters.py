@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
-from shapleyprio.replay.policies import EXPERIMENT_POLICIES, LIVE, Estimation
+from shapleyprio.replay.policies import COMPARED, LIVE, SAMPLED_REFERENCE, Estimation
 from shapleyprio.replay.workloads.choices import (
     DEFAULT_BACKFILL,
     DEFAULT_SEED,
@@ -16,6 +16,12 @@ from shapleyprio.replay.workloads.choices import (
     Shares,
     Wide,
 )
+
+EXPERIMENT_POLICIES = (
+    *(SAMPLED_REFERENCE, *COMPARED),
+    *("utfairshare", "currfairshare", "roundrobin"),
+)
+"""Policies that experiments compare with the reference by default: those of SPAA 2013."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ from shapleyprio.replay.policies.names import (
 from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions
 from shapleyprio.replay.policies.registry import (
     COMPARED,
-    EXPERIMENT_POLICIES,
     LIVE,
     MOST_FOR_REF,
     ONE_SCHEDULE,
@@ -29,7 +28,6 @@ from shapleyprio.replay.policies.registry import (
 
 __all__ = [
     "COMPARED",
-    "EXPERIMENT_POLICIES",
     "LIVE",
     "MOST_FOR_REF",
     "ONE_SCHEDULE",

@@ -54,12 +54,6 @@ WITHOUT_GUARANTEE = (REFERENCE, SAMPLED_REFERENCE, RECORDED)
 RULE = "rule"
 """Prefix of policies that are the daemon's rules."""
 
-EXPERIMENT_POLICIES = (
-    *(SAMPLED_REFERENCE, *COMPARED),
-    *("utfairshare", "currfairshare", "roundrobin"),
-)
-"""Policies that experiments compare with the reference by default: those of SPAA 2013."""
-
 
 def _ref(workload: Workload, options: RunOptions) -> Schedule:
     if options.dask is not None:

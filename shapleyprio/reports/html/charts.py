@@ -18,11 +18,11 @@ from shapleyprio.reports.html.encodings import (
     TimeAxis,
     filters,
     label,
-    named_rows,
     number,
     organizations,
     params,
     quantity,
+    rows_of,
 )
 from shapleyprio.reports.html.page import Chart, Data
 
@@ -194,7 +194,7 @@ def heat_map(
         words: titles, and what makes a cell dark.
     """
     shaded_by = words.shaded_by
-    height, row_axis = named_rows(rows)
+    height, y = rows_of("organization", rows)
     shades = "~s" if shaded_by == "value" else ".0%"
     narrow = f"width < {7 * max(map(len, columns), default=1)} * length(domain('x'))"
     largest = f"isValid(datum.most) ? datum.{shaded_by} / datum.most : 0"
@@ -220,13 +220,7 @@ def heat_map(
                     "labelBaseline": {"expr": f"{narrow} ? 'middle' : 'bottom'"},
                 },
             },
-            "y": {
-                "field": "organization",
-                "type": "nominal",
-                "title": words.rows,
-                "scale": {"domain": list(rows)},
-                "axis": row_axis,
-            },
+            "y": {**y, "title": words.rows},
         },
         "layer": [
             {

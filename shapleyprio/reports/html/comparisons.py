@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from shapleyprio.common.wording import DAY, HOUR
@@ -13,11 +12,11 @@ from shapleyprio.reports.html.encodings import (
     chosen,
     filters,
     label,
-    named_rows,
     number,
     organizations,
     params,
     quantity,
+    rows_of,
 )
 from shapleyprio.reports.html.page import Chart, Data
 
@@ -77,7 +76,7 @@ def spread(
         to = {} if end is None else {"x2": {"field": end}}
         return {"mark": mark, "encoding": {"x": {**x, "field": begin}, **to}}
 
-    height, y = _rows(of, colors)
+    height, y = rows_of(of, colors)
     spec: Spec = {
         "params": params(choice=choice),
         "transform": filters(choice),
@@ -106,7 +105,7 @@ def signed_bars(
     """
     seconds = quantity("value", title, axis={"labelExpr": SHORT, "tickCount": 5})
     right = {"op": "sum", "field": "above", "as": "right"}
-    height, y = _rows("policy", policies)
+    height, y = rows_of("policy", policies)
     spec: Spec = {
         "params": params(),
         "transform": filters(None),
@@ -154,7 +153,7 @@ def bars(
         choice: that is shown at first; None where nothing can be chosen.
     """
     value = quantity("value", title, axis={"labelExpr": SHORT, "tickCount": 5})
-    height, y = _rows("organization", colors)
+    height, y = rows_of("organization", colors)
     spec: Spec = {
         "params": params(choice=choice),
         "transform": [
@@ -184,52 +183,6 @@ def bars(
     return Chart(name=name, spec=spec, data=data)
 
 
-def counts(
-    name: str,
-    data: Data,
-    *,
-    title: str,
-    colors: Mapping[str, str],
-    kinds: Sequence[str],
-    choice: str | None,
-) -> Chart:
-    """Draws how often each policy saw something: a bar, fainter for each further kind.
-
-    Args:
-        name: of the chart.
-        data: choice, policy, kind, value.
-        title: of the values.
-        colors: of policies.
-        kinds: in the order in which they stand in a bar.
-        choice: that is shown at first; None where nothing can be chosen.
-    """
-    faintness = {"domain": list(kinds), "range": [1, 0.35, 0.15][: len(kinds)]}
-    height, y = _rows("policy", colors)
-    spec: Spec = {
-        "params": params(choice=choice),
-        "transform": [
-            *chosen(choice),
-            {"calculate": f"indexof({json.dumps(list(kinds))}, datum.kind)", "as": "place"},
-        ],
-        "height": height,
-        "mark": {"type": "bar", "height": 18},
-        "encoding": {
-            "y": y,
-            "x": quantity("value", title, axis={"tickCount": 5, "format": "d"}),
-            "order": {"field": "place", "type": "quantitative"},
-            "color": {**organizations(colors, "policy"), "legend": None},
-            "opacity": {
-                "field": "kind",
-                "type": "ordinal",
-                "scale": faintness,
-                "legend": {"orient": "bottom", "title": None},
-            },
-            "tooltip": [label("policy"), label("kind"), number("value", title)],
-        },
-    }
-    return Chart(name=name, spec=spec, data=data)
-
-
 def intervals(
     name: str,
     data: Data,
@@ -253,7 +206,7 @@ def intervals(
         "x": quantity("low", title, axis={"labelExpr": SHORT, "tickCount": 5}),
         "x2": {"field": "high"},
     }
-    height, y = _rows("policy", policies)
+    height, y = rows_of("policy", policies)
     spec: Spec = {
         "params": params(choice=choice),
         "transform": chosen(choice),
@@ -275,10 +228,3 @@ def intervals(
         ],
     }
     return Chart(name=name, spec=spec, data=data)
-
-
-def _rows(field: str, names: Collection[str]) -> tuple[int, Spec]:
-    """Returns the height, and the channel y: one row for each name."""
-    height, axis = named_rows(names)
-    scale = {"domain": list(names)}
-    return height, {"field": field, "type": "nominal", "title": None, "scale": scale, "axis": axis}

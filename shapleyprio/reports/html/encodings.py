@@ -98,6 +98,13 @@ def named_rows(names: Collection[str]) -> tuple[int, Spec]:
     return max(ROW, 4 + LINE * most) * len(wrapped), axis
 
 
+def rows_of(field: str, names: Collection[str]) -> tuple[int, Spec]:
+    """Returns the height, and the channel y: one row for each name."""
+    height, axis = named_rows(names)
+    scale = {"domain": list(names)}
+    return height, {"field": field, "type": "nominal", "title": None, "scale": scale, "axis": axis}
+
+
 def params(*, choice: str | None = None, axis: TimeAxis | None = None) -> list[Spec]:
     """Returns the signals of the page that a chart follows."""
     return [
