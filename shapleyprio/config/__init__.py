@@ -5,23 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from shapleyprio.config.keys import (
-    ConsortiumSection,
-    DriftSection,
-    FairnessSection,
-    MetricsSection,
-    PushSection,
-    ServiceSection,
-    SlurmSection,
-    StoreSection,
-)
-from shapleyprio.config.load import load_config
-from shapleyprio.config.model import Config
-from shapleyprio.config.organization import Organization
-from shapleyprio.config.pool import Pool
-from shapleyprio.config.reference import config_reference
+from shapleyprio.config.keys import MetricsSection as MetricsSection
+from shapleyprio.config.keys import StoreSection as StoreSection
+from shapleyprio.config.load import load_config as load_config
+from shapleyprio.config.model import Config as Config
+from shapleyprio.config.organization import Organization as Organization
+from shapleyprio.config.reference import config_reference as config_reference
 from shapleyprio.config.segments import weights_of
-from shapleyprio.config.values import Address, socket_path
+from shapleyprio.config.values import Address as Address
+from shapleyprio.config.values import socket_path as socket_path
 from shapleyprio.slurm import adapters
 from shapleyprio.slurm.port import Connection, Slurm, SlurmError
 
@@ -54,23 +46,3 @@ def connect(config: Config, cluster: str | None = None) -> Slurm:
         bin_directory=config.slurm.bin_directory,
     )
     return adapters.connect(connection, config.slurm.adapter)
-
-
-__all__ = [
-    "Address",
-    "Config",
-    "ConsortiumSection",
-    "DriftSection",
-    "FairnessSection",
-    "MetricsSection",
-    "Organization",
-    "Pool",
-    "PushSection",
-    "ServiceSection",
-    "SlurmSection",
-    "StoreSection",
-    "config_reference",
-    "connect",
-    "load_config",
-    "socket_path",
-]

@@ -74,24 +74,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shapleyprio.common.errors import ReplayError
-    from shapleyprio.fairness.situation import OrganizationState, Situation
-    from shapleyprio.replay.engine.schedule import Schedule
-    from shapleyprio.replay.frames import comparison_frame, starts_frame
-    from shapleyprio.replay.logs.reading import read_log
-    from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
-    from shapleyprio.replay.measures.turns.counting import Turns, turns_of
-    from shapleyprio.replay.policies import POLICIES, run_policy
-    from shapleyprio.replay.workloads.dealing import deal
-    from shapleyprio.replay.workloads.log import Log
-    from shapleyprio.replay.workloads.organizations import consortium_of, load_organizations
-    from shapleyprio.replay.workloads.workload import (
-        Consortium,
-        Window,
-        Workload,
-        whole_log,
-        workload_of,
-    )
+    from shapleyprio.common.errors import ReplayError as ReplayError
+    from shapleyprio.fairness.situation import OrganizationState as OrganizationState
+    from shapleyprio.fairness.situation import Situation as Situation
+    from shapleyprio.replay.engine.schedule import Schedule as Schedule
+    from shapleyprio.replay.frames import comparison_frame as comparison_frame
+    from shapleyprio.replay.frames import starts_frame as starts_frame
+    from shapleyprio.replay.logs.reading import read_log as read_log
+    from shapleyprio.replay.measures.measures import Measures as Measures
+    from shapleyprio.replay.measures.measures import drifts as drifts
+    from shapleyprio.replay.measures.measures import measure as measure
+    from shapleyprio.replay.measures.measures import unfairness as unfairness
+    from shapleyprio.replay.measures.turns.counting import Turns as Turns
+    from shapleyprio.replay.measures.turns.counting import turns_of as turns_of
+    from shapleyprio.replay.policies import POLICIES as POLICIES
+    from shapleyprio.replay.policies import run_policy as run_policy
+    from shapleyprio.replay.workloads.dealing import deal as deal
+    from shapleyprio.replay.workloads.log import Log as Log
+    from shapleyprio.replay.workloads.organizations import consortium_of as consortium_of
+    from shapleyprio.replay.workloads.organizations import load_organizations as load_organizations
+    from shapleyprio.replay.workloads.workload import Consortium as Consortium
+    from shapleyprio.replay.workloads.workload import Window as Window
+    from shapleyprio.replay.workloads.workload import Workload as Workload
+    from shapleyprio.replay.workloads.workload import whole_log as whole_log
+    from shapleyprio.replay.workloads.workload import workload_of as workload_of
 
 _MODULES = {
     "shapleyprio.common.errors": ("ReplayError",),
@@ -113,33 +119,6 @@ _MODULES = {
 as the registry of policies, is available without numpy and pandas."""
 
 _ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
-
-__all__ = [
-    "POLICIES",
-    "Consortium",
-    "Log",
-    "Measures",
-    "OrganizationState",
-    "ReplayError",
-    "Schedule",
-    "Situation",
-    "Turns",
-    "Window",
-    "Workload",
-    "comparison_frame",
-    "consortium_of",
-    "deal",
-    "drifts",
-    "load_organizations",
-    "measure",
-    "read_log",
-    "run_policy",
-    "starts_frame",
-    "turns_of",
-    "unfairness",
-    "whole_log",
-    "workload_of",
-]
 
 
 def __getattr__(name: str) -> object:

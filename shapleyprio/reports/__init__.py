@@ -24,37 +24,15 @@ drawn by the page's own script and, without a browser, for pictures. Needs
 
 from __future__ import annotations
 
-from shapleyprio.reports.html.charts import MatrixWords, heat_map, stacked_bars, trends
-from shapleyprio.reports.html.colors import colors_of
-from shapleyprio.reports.html.comparisons import bars, counts, intervals, signed_bars, spread
-from shapleyprio.reports.html.encodings import TimeAxis
-from shapleyprio.reports.html.page import Chart, Choice, Front, Page, ReportError, Section, Table
-from shapleyprio.reports.html.pdf import find_browser, write_pdf
-from shapleyprio.reports.html.picture import write_pictures
-from shapleyprio.reports.html.writing import render, write_page
-
-__all__ = [
-    "Chart",
-    "Choice",
-    "Front",
-    "MatrixWords",
-    "Page",
-    "ReportError",
-    "Section",
-    "Table",
-    "TimeAxis",
-    "bars",
-    "colors_of",
-    "counts",
-    "find_browser",
-    "heat_map",
-    "intervals",
-    "render",
-    "signed_bars",
-    "spread",
-    "stacked_bars",
-    "trends",
-    "write_page",
-    "write_pdf",
-    "write_pictures",
-]
+from shapleyprio.reports.html.colors import colors_of as colors_of
+from shapleyprio.reports.html.comparisons import intervals as intervals
+from shapleyprio.reports.html.page import Choice as Choice
+from shapleyprio.reports.html.page import Page as Page
+from shapleyprio.reports.html.page import ReportError as ReportError
+from shapleyprio.reports.html.page import Section as Section
+from shapleyprio.reports.html.page import Table as Table
+from shapleyprio.reports.html.pdf import find_browser as find_browser
+from shapleyprio.reports.html.pdf import write_pdf as write_pdf
+from shapleyprio.reports.html.picture import write_pictures as write_pictures
+from shapleyprio.reports.html.writing import render as render
+from shapleyprio.reports.html.writing import write_page as write_page

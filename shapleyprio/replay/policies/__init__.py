@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-from shapleyprio.replay.coalitions.options import PREDICTORS, Estimation
-from shapleyprio.replay.policies.names import (
-    files_of,
-    guarantee_in,
-    guaranteed,
-    heeds,
-    policy_named,
-    run_policy,
-)
-from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions
-from shapleyprio.replay.policies.registry import (
-    COMPARED,
-    LIVE,
-    MOST_FOR_REF,
-    ONE_SCHEDULE,
-    POLICIES,
-    RECORDED,
-    REFERENCE,
-    SAMPLED_REFERENCE,
-    SHAPLEY,
-    policies_heeding,
-    reference_for,
-)
-
-__all__ = [
-    "COMPARED",
-    "LIVE",
-    "MOST_FOR_REF",
-    "ONE_SCHEDULE",
-    "ORDERINGS",
-    "POLICIES",
-    "PREDICTORS",
-    "RECORDED",
-    "REFERENCE",
-    "SAMPLED_REFERENCE",
-    "SHAPLEY",
-    "Estimation",
-    "Policy",
-    "RunOptions",
-    "files_of",
-    "guarantee_in",
-    "guaranteed",
-    "heeds",
-    "policies_heeding",
-    "policy_named",
-    "reference_for",
-    "run_policy",
-]
+from shapleyprio.replay.coalitions.options import PREDICTORS as PREDICTORS
+from shapleyprio.replay.coalitions.options import Estimation as Estimation
+from shapleyprio.replay.policies.names import files_of as files_of
+from shapleyprio.replay.policies.names import guarantee_in as guarantee_in
+from shapleyprio.replay.policies.names import guaranteed as guaranteed
+from shapleyprio.replay.policies.names import heeds as heeds
+from shapleyprio.replay.policies.names import policy_named as policy_named
+from shapleyprio.replay.policies.names import run_policy as run_policy
+from shapleyprio.replay.policies.policy import ORDERINGS as ORDERINGS
+from shapleyprio.replay.policies.policy import RunOptions as RunOptions
+from shapleyprio.replay.policies.registry import COMPARED as COMPARED
+from shapleyprio.replay.policies.registry import LIVE as LIVE
+from shapleyprio.replay.policies.registry import MOST_FOR_REF as MOST_FOR_REF
+from shapleyprio.replay.policies.registry import ONE_SCHEDULE as ONE_SCHEDULE
+from shapleyprio.replay.policies.registry import POLICIES as POLICIES
+from shapleyprio.replay.policies.registry import RECORDED as RECORDED
+from shapleyprio.replay.policies.registry import REFERENCE as REFERENCE
+from shapleyprio.replay.policies.registry import SAMPLED_REFERENCE as SAMPLED_REFERENCE
+from shapleyprio.replay.policies.registry import SHAPLEY as SHAPLEY
+from shapleyprio.replay.policies.registry import policies_heeding as policies_heeding
+from shapleyprio.replay.policies.registry import reference_for as reference_for
