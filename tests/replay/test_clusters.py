@@ -16,7 +16,7 @@ from shapleyprio.config import Organization
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.clusters import consortium_of_files, pooled_consortium
 from shapleyprio.replay.logs.reading import read_log
-from shapleyprio.replay.logs.stored import stored_after_end
+from shapleyprio.replay.logs.stored import users_after_end
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.log import Log
@@ -313,7 +313,8 @@ def test_what_users_executed_after_ends_at_the_clusters_of_a_pool_is_added_up(
             with store.cluster(cluster).transaction() as place:
                 place.ledger.save_watermark(watermark())
                 place.runs.save_work_after_end(rows, asked_until=BEGIN + 30)
-    assert stored_after_end(url, clusters=["c1", "c2"], begin=0, end=BEGIN + 30, most=2) == [
+        found = users_after_end(map(store.cluster, at), 0, BEGIN + 30, most=2)
+    assert found == [
         UserAfterEnd(
             user="eve", organization="physics", jobs=2, processor_seconds=100, last=BEGIN + 20
         ),

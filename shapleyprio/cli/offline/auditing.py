@@ -18,7 +18,7 @@ from shapleyprio.replay.audit.auditing import Audit, audit
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import audit_as_json
 from shapleyprio.replay.logs.exports.reading import store_url
-from shapleyprio.replay.logs.stored import stored_after_end
+from shapleyprio.replay.logs.stored import users_after_end
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.partitions import kept_to_clusters
 from shapleyprio.replay.workloads.workload import Window, Workload
@@ -38,13 +38,12 @@ def audit_log(parameters: AuditParameters) -> None:
             backfill=parameters.backfill,
             confine=kept_to_clusters,
         )
-        in_force = in_force_in(parameters.workload, log, workload.window)
+        in_force, after_end = stored_in(parameters.workload, log, workload.window)
         found = audit_of(parameters, workload, in_force, bar)
         earlier = None
         if parameters.report.wanted:
             before = workload_before(parameters.workload, log, workload, kept_to_clusters)
             earlier = None if before is None else audit_of(parameters, before, in_force, bar)
-        after_end = after_end_of(parameters.workload, log, workload.window)
     publish(
         parameters.report, lambda: page_of(parameters, log, found, earlier, after_end, in_force)
     )
@@ -71,30 +70,17 @@ def audit_of(
     )
 
 
-def after_end_of(
+def stored_in(
     parameters: WorkloadParameters, log: Log, window: Window
-) -> Sequence[UserAfterEnd]:
-    """Returns whose jobs went on after their ends in a window, as far as the log knows."""
-    if log.format not in ("store", "export"):
-        return ()
-    end = window.start + window.length
-    return stored_after_end(
-        store_url(parameters.log[0]),
-        clusters=parameters.clusters,
-        begin=window.start,
-        end=end,
-        most=MOST_USERS,
-    )
-
-
-def in_force_in(parameters: WorkloadParameters, log: Log, window: Window) -> InForce:
-    """Returns what was in force in a window, as far as the log knows."""
+) -> tuple[InForce, Sequence[UserAfterEnd]]:
+    """Returns what was in force in a window, and whose jobs went on after their ends, if known."""
     begin, end = window.start, window.start + window.length
     if log.format not in ("store", "export"):
-        return InForce(begin=begin, end=end)
-    names = [one.cluster for one in log.clusters or (log,)]
+        return InForce(begin=begin, end=end), ()
     with Store.open(store_url(parameters.log[0])) as store:
-        return read_in_force([store.cluster(name) for name in names], begin, end)
+        ledgers = [store.cluster(one.cluster) for one in log.clusters or (log,)]
+        users = users_after_end(ledgers, begin, end, MOST_USERS)
+        return read_in_force(ledgers, begin, end), users
 
 
 def page_of(

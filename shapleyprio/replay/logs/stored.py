@@ -70,32 +70,20 @@ def read_stored(
         raise LogError(str(error)) from error
 
 
-def stored_after_end(
-    url: str, *, clusters: Sequence[str], begin: int, end: int, most: int
+def users_after_end(
+    ledgers: Iterable[ClusterStore], begin: int, end: int, most: int
 ) -> list[UserAfterEnd]:
     """Returns whose runs that ended in [begin, end) went on after that, the worst first.
 
     Args:
-        url: of the store, as in `read_stored`.
-        clusters: likewise.
+        ledgers: whose runs.
         begin: seconds since the epoch.
         end: likewise.
         most: so many users at most.
 
     Raises:
-        LogError: as `read_stored`.
+        StoreError: the store cannot be read.
     """
-    try:
-        with Store.open(url) as store:
-            return users_after_end(_clusters(store, clusters), begin, end, most)
-    except StoreError as error:
-        raise LogError(str(error)) from error
-
-
-def users_after_end(
-    ledgers: Iterable[ClusterStore], begin: int, end: int, most: int
-) -> list[UserAfterEnd]:
-    """Returns the same as `stored_after_end`, from ledgers of an open store."""
     found: dict[tuple[str, str], UserAfterEnd] = {}
     for ledger in ledgers:
         with ledger.reading() as view:
