@@ -75,16 +75,6 @@ def advice(
     return (*order, *_advice(audit), *_about_work_after_end(after_end[:1]))
 
 
-def caveats(audit: Audit, *, continued: bool = False) -> tuple[str, ...]:
-    """Returns what the figures do not say.
-
-    Args:
-        audit: what was found.
-        continued: whether what ran and waited when the period began is part of all schedules.
-    """
-    return tuple(_caveats(audit, continued=continued))
-
-
 def _on_rule(audit: Audit, in_force: InForce) -> str:
     """Returns what to make of the order where shapleyprio decided it."""
     now, gap = in_force.steering[-1], _gap(audit.recorded)
@@ -204,7 +194,13 @@ def _about_parting(strongest: Coalition, named: str) -> str:
     )
 
 
-def _caveats(audit: Audit, *, continued: bool) -> Iterator[str]:
+def caveats(audit: Audit, *, continued: bool = False) -> Iterator[str]:
+    """Yields what the figures do not say.
+
+    Args:
+        audit: what was found.
+        continued: whether what ran and waited when the period began is part of all schedules.
+    """
     begin = (
         "go on from what ran and waited when the period began"
         if continued
