@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.errors import Remedy
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, MalformedLine
+from shapleyprio.replay.workloads.log import COLUMNS, UNKNOWN, Labels, Log, MalformedLine
 from shapleyprio.replay.workloads.workload import parts_of
 
 MALFORMED_KEPT = 100
@@ -98,13 +98,8 @@ def taken(log: Log, kept: NDArray[np.int64]) -> Log:
         return log
     return replace(
         log,
-        job=log.job[kept],
-        release=log.release[kept],
-        start=log.start[kept],
-        processing_time=log.processing_time[kept],
-        processors=log.processors[kept],
-        limit=log.limit[kept],
         labels={name: _labels_taken(labels, kept) for name, labels in log.labels.items()},
+        **{name: getattr(log, name)[kept] for name in COLUMNS},
     )
 
 

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.filtering import counted, taken, usable
-from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, MalformedLine
+from shapleyprio.replay.workloads.log import COLUMNS, UNKNOWN, Labels, Log, MalformedLine
 from shapleyprio.slurm.text.federation import FIRST_FEDERATED
 
 Numbers = NDArray[np.int64]
 
-COLUMNS = ("job", "release", "start", "processing_time", "processors", "limit")
 REPEATED = "repeated"
 """Why records are left out that another file has as well."""
 

@@ -14,6 +14,9 @@ from shapleyprio.replay.workloads.layout import LogLayout
 UNKNOWN = -1
 """What stands in a column of numbers where the log does not say."""
 
+COLUMNS = ("job", "release", "start", "processing_time", "processors", "limit")
+"""The columns of numbers that every log has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Labels:

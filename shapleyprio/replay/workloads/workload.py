@@ -21,7 +21,7 @@ from shapleyprio.replay.workloads.choices import (
     Placement,
     Wide,
 )
-from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
+from shapleyprio.replay.workloads.log import COLUMNS, UNKNOWN, Labels, Log, RecordedProcessors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,17 +257,10 @@ def jobs_of(workload: Workload, jobs: NDArray[np.int64]) -> Workload:
     placed, history, bays = workload.placed, workload.history, workload.bays
     return replace(
         workload,
-        job=workload.job[jobs],
-        organization=workload.organization[jobs],
-        release=workload.release[jobs],
-        processing_time=workload.processing_time[jobs],
-        processors=workload.processors[jobs],
-        limit=workload.limit[jobs],
-        start=workload.start[jobs],
-        position=workload.position[jobs],
         placed=None if placed is None else parts_of(placed, jobs),
         history=None if history is None else replace(history, user=history.user[jobs]),
         bays=None if bays is None else bays.of_jobs(jobs),
+        **{name: getattr(workload, name)[jobs] for name in (*COLUMNS, "organization", "position")},
     )
 
 
