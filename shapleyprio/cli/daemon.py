@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import click
-import structlog
 
 from shapleyprio.cli.answers import Answers
 from shapleyprio.cli.common import alone, termination_unwinds
@@ -38,8 +37,6 @@ from shapleyprio.daemon.steering.forecast_metrics import ForecastGauges
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.store import ClusterStore, Store, StoreError
-
-log = structlog.get_logger(__name__)
 
 
 @click.command
