@@ -37,10 +37,10 @@ class Result:
     Attributes:
         schedule: what the policy decided.
         measures: what that is at the window's end.
-        unfairness: Σ|ψ − ψ*| / p_tot* in seconds; None if Ref is not among the policies.
+        unfairness: Σ|ψ − ψ*| / p_tot* in seconds; None if the fair one is not among the policies.
         drifts: (ψ(u) − ψ*(u)) / p_tot* of each organization, in seconds; None likewise.
-        turns: how often what the rule of Ref would not have started was started; None likewise, and
-            where there are too many jobs and coalitions (`turns_of`).
+        turns: how often what the rule of Ref would not have started was started; None without Ref,
+            and where there are too many jobs and coalitions (`turns_of`).
         finish_times: how it compares with each organization alone.
     """
 
@@ -52,16 +52,23 @@ class Result:
     finish_times: FinishTimes
 
 
-def results_of(workload: Workload, schedules: Sequence[Schedule]) -> tuple[Result, ...]:
-    """Measures schedules of a workload, and holds them against Ref's if that is among them.
+def results_of(
+    workload: Workload, schedules: Sequence[Schedule], reference: str = REFERENCE
+) -> tuple[Result, ...]:
+    """Measures schedules of a workload, and holds them against the fair one if it is among them.
+
+    Args:
+        workload: what was scheduled.
+        schedules: of it.
+        reference: the policy whose schedule counts as fair.
 
     Raises:
         ReplayError: the numbers go beyond what is summed exactly.
     """
     measured = [measure(workload, schedule) for schedule in schedules]
     policies = [schedule.policy for schedule in schedules]
-    fair = measured[policies.index(REFERENCE)] if REFERENCE in policies else None
-    judged = None if fair is None else turns_of(workload, schedules)
+    fair = measured[policies.index(reference)] if reference in policies else None
+    judged = turns_of(workload, schedules) if fair and reference == REFERENCE else None
     finished = finish_times(workload, schedules)
     return tuple(
         Result(

@@ -16,10 +16,7 @@ from shapleyprio.replay.audit.guarantees import Guarantees, guarantees_under
 from shapleyprio.replay.audit.over_time import Period, periods
 from shapleyprio.replay.audit.stability import Stability, stability
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.finish_times import finish_times
-from shapleyprio.replay.measures.measures import drifts, measure, unfairness
 from shapleyprio.replay.measures.series import executed_where
-from shapleyprio.replay.measures.turns.counting import turns_of
 from shapleyprio.replay.policies import (
     COMPARED,
     ORDERINGS,
@@ -31,7 +28,7 @@ from shapleyprio.replay.policies import (
     run_policy,
 )
 from shapleyprio.replay.progress import ProgressCallback
-from shapleyprio.replay.results import Result
+from shapleyprio.replay.results import Result, results_of
 from shapleyprio.replay.workloads.choices import DEFAULT_SEED
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
@@ -184,19 +181,9 @@ def _assessed(
 ) -> tuple[Assessed, ...]:
     assert reference.coalitions is not None
     values = with_singles(workload, reference.coalitions)
-    fair = measure(workload, reference)
-    judged = turns_of(workload, schedules) if reference.policy == REFERENCE else None
-    finished = finish_times(workload, schedules)
-    assessed = []
-    for number, schedule in enumerate(schedules):
-        measures = fair if schedule is reference else measure(workload, schedule)
-        result = Result(
-            schedule=schedule,
-            measures=measures,
-            unfairness=unfairness(measures, fair),
-            drifts=drifts(measures, fair),
-            turns=None if judged is None else judged[number],
-            finish_times=finished[number],
-        )
-        assessed.append(Assessed(result=result, stability=stability(values, measures, fair)))
-    return tuple(assessed)
+    results = results_of(workload, schedules, reference.policy)
+    fair = next(result.measures for result in results if result.schedule is reference)
+    return tuple(
+        Assessed(result=result, stability=stability(values, result.measures, fair))
+        for result in results
+    )
