@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -89,6 +90,7 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
         steering: whether that still holds.
         adapter: the one that the configuration chooses.
     """
+    say = partial(console.print, highlight=False, soft_wrap=True)
     cycle = status.cycle
     slurm = f", Slurm {cycle.slurm_version}" if cycle.slurm_version else ""
     heading = f"{status.cluster}, {clock_time(cycle.t)}{slurm}"
@@ -102,21 +104,18 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
         status.on_forecasts,
     )
     on_pool = status.pool.sentences() if status.pool else ()
-    for sentence in filter(None, (*on_numbers, *on_pool)):
-        console.print(visible(sentence), highlight=False, soft_wrap=True)
-    for sentence in sentences_on_steering(steering, of_status=True):
-        console.print(visible(sentence), highlight=False, soft_wrap=True)
+    on_steering = sentences_on_steering(steering, of_status=True)
+    for sentence in filter(None, (*on_numbers, *on_pool, *on_steering)):
+        say(visible(sentence))
     console.print(
         f"last cycle {cycle.number}: {cycle.outcome}, {duration(steering.age)} ago, "
         f"{cycle.seen} records read, {cycle.written} priorities written"
         + (f", {cycle.postponed} left to the next cycle" if cycle.postponed else "")
     )
     if cycle.of_unknown_accounts:
-        console.print(
+        say(
             f"{count(cycle.of_unknown_accounts, 'pending job')} of accounts that accounting does "
-            "not know: they belong to no organization; `shapleyprio check` names them",
-            highlight=False,
-            soft_wrap=True,
+            "not know: they belong to no organization; `shapleyprio check` names them"
         )
     if cycle.by_hand:
         found = [
@@ -124,9 +123,7 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
             for kind, what in SET_BY_HAND.items()
             if kind in cycle.by_hand
         ]
-        console.print(
-            f"set by hand and left as it is: {listed(found)}", highlight=False, soft_wrap=True
-        )
+        say(f"set by hand and left as it is: {listed(found)}")
     if adapter == "auto" and cycle.adapter == "command_line":
         console.print(
             "adapter command_line instead of pyslurm; `shapleyprio check` says why",
@@ -139,7 +136,7 @@ def render(console: Console, status: Status, steering: Steering, adapter: str) -
             f"{clock_time(status.table.since or 0)}; {count(status.missed, 'job')} came without "
             "them in the last day"
         )
-        console.print(visible(words), highlight=False, soft_wrap=True)
+        say(visible(words))
     if status.failure is not None:
         failed = f"since then: cycle {status.failure.number} failed: {status.failure.message}"
         console.print(visible(failed))
