@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -56,27 +57,10 @@ def listing_as_json(ownership: Ownership, without_any: Sequence[str]) -> dict[st
         "cluster": ownership.cluster,
         "opened": ownership.opened,
         "correctable": ownership.correctable,
-        "tenures": [
-            {
-                "kind": tenure.kind,
-                "name": tenure.name,
-                "organization": tenure.organization,
-                "since": tenure.since,
-                "until": tenure.until,
-            }
-            for tenure in ownership.tenures
-        ],
+        "tenures": [asdict(tenure) for tenure in ownership.tenures],
         "without_any": list(without_any),
         "corrections": [
-            {
-                "number": row.number,
-                "kind": row.kind,
-                "name": row.name,
-                "at": row.at,
-                "user": row.user,
-                "before": _held_as_json(row.before),
-                "after": _held_as_json(row.after),
-            }
+            asdict(row) | {"before": _held_as_json(row.before), "after": _held_as_json(row.after)}
             for row in ownership.corrections
         ],
     }
