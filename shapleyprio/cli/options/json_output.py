@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -16,21 +15,18 @@ from shapleyprio.common.wording import visible_json
 OPTION = "--json"
 STDOUT = Path("-")
 
-AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
-
-def json_option(command: AnyCommand) -> AnyCommand:
-    """Adds --json; the command gets `json_file`: None without the option, or `STDOUT`."""
-    return click.option(
-        OPTION,
-        "json_file",
-        metavar="[FILE]",
-        is_flag=False,
-        flag_value=str(STDOUT),
-        type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-        help="Write the results as JSON: to FILE, or to standard output in place of the text. If "
-        "an argument may follow, FILE must end in .json or be given as --json=FILE.",
-    )(command)
+json_option = click.option(
+    OPTION,
+    "json_file",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value=str(STDOUT),
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Write the results as JSON: to FILE, or to standard output in place of the text. If an "
+    "argument may follow, FILE must end in .json or be given as --json=FILE.",
+)
+"""Adds --json; the command gets `json_file`: None without the option, or `STDOUT`."""
 
 
 def write_json(json_file: Path | None, value: object) -> bool:

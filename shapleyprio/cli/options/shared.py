@@ -79,11 +79,10 @@ def output_option(
     )
 
 
-def pool_option(command: AnyCommand) -> AnyCommand:
-    """Adds --pool; the command gets `pool`, None where it is not given."""
-    return click.option(
-        "--pool", metavar="NAME", help="Which of the pools that split the cluster is meant."
-    )(command)
+pool_option = click.option(
+    "--pool", metavar="NAME", help="Which of the pools that split the cluster is meant."
+)
+"""Adds --pool; the command gets `pool`, None where it is not given."""
 
 
 def _reason(_context: click.Context, _parameter: click.Parameter, reason: str | None) -> str | None:
@@ -106,19 +105,18 @@ def reason_option(*, required: bool = True) -> Option[Any]:
     )
 
 
-def config_option(command: AnyCommand) -> AnyCommand:
-    """Adds --config; the command gets `config_path`."""
-    return click.option(
-        "--config",
-        "config_path",
-        # who may not read it is refused by the reader, in one line, or asks the daemon
-        type=click.Path(path_type=Path, dir_okay=False, readable=False),
-        envvar="SHAPLEYPRIO_CONFIG",
-        default=DEFAULT_CONFIG,
-        show_default=True,
-        show_envvar=True,
-        help="Configuration file.",
-    )(command)
+config_option = click.option(
+    "--config",
+    "config_path",
+    # who may not read it is refused by the reader, in one line, or asks the daemon
+    type=click.Path(path_type=Path, dir_okay=False, readable=False),
+    envvar="SHAPLEYPRIO_CONFIG",
+    default=DEFAULT_CONFIG,
+    show_default=True,
+    show_envvar=True,
+    help="Configuration file.",
+)
+"""Adds --config; the command gets `config_path`."""
 
 
 # -- which jobs, and how they are scheduled
@@ -235,9 +233,3 @@ def dask_options(*, help: str) -> Option[Any]:  # noqa: A002
             ),
         )
     )
-
-
-# -- private clusters
-
-
-# -- results
