@@ -157,7 +157,7 @@ def _drifts(audit: Audit) -> FittingTable:
     )
     rows.append((RHO, "", "", *(largest_rho(assessed.result) for assessed in compared)))
     if any(assessed.result.turns is not None for assessed in compared):
-        judged = (out_of_turn(assessed.result) for assessed in compared)
+        judged = (out_of_turn(assessed.result.turns) for assessed in compared)
         rows.append((OUT_OF_TURN, "", "", *judged))
     return table_of(("organization", "processors", "jobs", *names), rows)
 

@@ -202,7 +202,7 @@ def policies_table(results: Sequence[Result]) -> FittingTable:
         (
             result.schedule.policy,
             *(() if result.unfairness is None else (duration(float(result.unfairness)),)),
-            *(out_of_turn(result) for _ in in_turn),
+            *(out_of_turn(result.turns) for _ in in_turn),
             largest_rho(result),
             duration(float(result.measures.mean_wait)),
             duration(result.measures.wait_95th_percentile),

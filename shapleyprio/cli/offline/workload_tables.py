@@ -47,13 +47,8 @@ def largest_rho(result: Result) -> str:
     return MISSING if rho is None else decimal(rho)
 
 
-def out_of_turn(result: Result) -> str:
-    """Returns the share of contested moments that were out of turn, for a table."""
-    return turns_share(result.turns)
-
-
-def turns_share(turns: Turns | None) -> str:
-    """Returns the same of turns; None where nothing was judged."""
+def out_of_turn(turns: Turns | None) -> str:
+    """Returns the share of contested moments that were out of turn; None where none was judged."""
     share = None if turns is None else turns.share
     return MISSING if share is None else percent(share)
 

@@ -219,7 +219,7 @@ def runs_table(answer: Answer) -> FittingTable:
             title_of(run.name),
             _mean(float(run.waits.mean()), [float(one.mean()) for one in run.each]),
             "" if run.result.unfairness is None else duration(float(run.result.unfairness)),
-            out_of_turn(run.result),
+            out_of_turn(run.result.turns),
             percent(run.result.measures.utilization),
             *_late(run),
         )

@@ -201,7 +201,7 @@ def _cells(result: Result, model: str) -> tuple[str, ...]:
     return (
         duration(float(result.unfairness)),
         model,
-        out_of_turn(result),
+        out_of_turn(result.turns),
         duration(float(measures.mean_wait)),
         duration(measures.wait_95th_percentile),
         percent(measures.utilization),

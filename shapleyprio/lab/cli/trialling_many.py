@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from shapleyprio.cli.offline.workload_tables import OUT_OF_TURN, TURNS_LEGEND, turns_share
+from shapleyprio.cli.offline.workload_tables import OUT_OF_TURN, TURNS_LEGEND, out_of_turn
 from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
 from shapleyprio.common.wording import decimal, whole
@@ -135,7 +135,7 @@ def turns_table(compared: Sequence[ComparedTrial]) -> FittingTable:
     """Makes a line for each trial, of all its runs together; the last one is of all trials."""
     arms = _arms_of(compared)
     rows = [
-        (trial.name, *(turns_share(trial.turns.get(what)) for what in (*SHOWN, *arms)))
+        (trial.name, *(out_of_turn(trial.turns.get(what)) for what in (*SHOWN, *arms)))
         for trial in compared
     ]
     return table_of((OUT_OF_TURN, *SIMULATED, *arms), rows, kept=arms)
