@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
+from itertools import chain
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from shapleyprio.config.model import Config
 from shapleyprio.config.organization import Organization
 from shapleyprio.config.values import host_list
-from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
+from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY, Kind
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.layout import Layout
 
@@ -28,7 +29,7 @@ class Unknown:
     """
 
     organization: str
-    kind: Literal["account", "partition", "node"]
+    kind: Kind
     name: str
 
     def nearest(self, layout: Layout) -> str | None:
@@ -60,17 +61,6 @@ class Membership:
     partitions: Mapping[str, str]
     contested: Mapping[str, tuple[str, ...]]
     unknown: tuple[Unknown, ...]
-
-
-@dataclass(slots=True)
-class _Claims:
-    """Node -> organizations that claim it, in the order of the configuration."""
-
-    by_node: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, organization: str, nodes: Sequence[str]) -> None:
-        for node in dict.fromkeys(nodes):
-            self.by_node.setdefault(node, []).append(organization)
 
 
 def membership(
@@ -106,16 +96,8 @@ def membership(
         contested=contested,
         unknown=(
             *(unknown for one in organizations for unknown in _unknown(one, layout)),
-            *(
-                Unknown(LEFT_OUT, "account", account)
-                for account in left_out
-                if account not in layout.accounts
-            ),
-            *(
-                Unknown(LEFT_OUT, "partition", partition)
-                for partition in left_out_partitions
-                if partition not in layout.partitions
-            ),
+            *_missing(LEFT_OUT, "account", left_out, layout.accounts),
+            *_missing(LEFT_OUT, "partition", left_out_partitions, layout.partitions),
         ),
     )
 
@@ -172,20 +154,14 @@ def node_owners(
         every node -> its owner, NOBODY if it has none; and node -> the organizations that claim
         it with equal right, if several do.
     """
-    by_name, by_partition = _Claims(), _Claims()
+    by_name, by_partition = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for organization in organizations:
-        by_name.add(organization.name, list(named_nodes(organization)))
-        by_partition.add(
-            organization.name,
-            [
-                node
-                for partition in organization.partitions
-                for node in partitions.get(partition, ())
-            ],
-        )
-    claims = {
-        node: by_name.by_node.get(node) or by_partition.by_node.get(node, []) for node in nodes
-    }
+        for node in named_nodes(organization):
+            by_name[node].append(organization.name)
+        theirs = (partitions.get(partition, ()) for partition in organization.partitions)
+        for node in dict.fromkeys(chain.from_iterable(theirs)):
+            by_partition[node].append(organization.name)
+    claims = {node: by_name.get(node) or by_partition.get(node, []) for node in nodes}
     owners = {node: names[0] if names else NOBODY for node, names in claims.items()}
     contested = {node: tuple(names) for node, names in claims.items() if len(names) > 1}
     return owners, contested
@@ -237,17 +213,15 @@ def account_holders(
     return {account: holder(account) for account in parents}
 
 
-def _unknown(organization: Organization, layout: Layout) -> list[Unknown]:
-    unknown = [
-        Unknown(organization.name, "account", account)
-        for account in organization.accounts
-        if account not in layout.accounts
-    ]
-    unknown += [
-        Unknown(organization.name, "partition", partition)
-        for partition in organization.partitions
-        if partition not in layout.partitions
-    ]
+def _unknown(organization: Organization, layout: Layout) -> Iterator[Unknown]:
+    name = organization.name
+    yield from _missing(name, "account", organization.accounts, layout.accounts)
+    yield from _missing(name, "partition", organization.partitions, layout.partitions)
     if nodes := [node for node in named_nodes(organization) if node not in layout.nodes]:
-        unknown.append(Unknown(organization.name, "node", host_list_of(nodes)))
-    return unknown
+        yield Unknown(name, "node", host_list_of(nodes))
+
+
+def _missing(
+    organization: str, kind: Kind, names: Iterable[str], known: Collection[str]
+) -> Iterator[Unknown]:
+    return (Unknown(organization, kind, name) for name in names if name not in known)
