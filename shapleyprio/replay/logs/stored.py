@@ -64,8 +64,7 @@ def read_stored(
         with Store.open(url, called=called) as store:
             ledgers = _clusters(store, clusters)
             window = None if span == (None, None) else _window(store.name, ledgers, *span)
-            logs = [_log(store.name, ledger, window, progress) for ledger in ledgers]
-            return logs[0] if len(logs) == 1 else pool_of_logs(store.name, logs)
+            return log_of_ledgers(store.name, ledgers, window, progress)
     except StoreError as error:
         raise LogError(str(error)) from error
 
@@ -96,36 +95,33 @@ def users_after_end(
     )[:most]
 
 
-def _log(
+def log_of_ledgers(
     source: str,
-    cluster: ClusterStore,
+    ledgers: Iterable[ClusterStore],
     window: tuple[int, int] | None,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback | None = None,
 ) -> Log:
-    with cluster.reading() as view:
-        if window is not None:
-            return log_between(view, source, *window, progress)
-        return _with_owners(view, log_of_runs(source, view.runs.all_runs(), progress))
-
-
-def log_between(
-    view: View, source: str, begin: int, end: int, progress: ProgressCallback | None = None
-) -> Log:
-    """Returns what was executed in [begin, end) as a log, with these as its window.
+    """Returns what the ledgers of one game hold as a log.
 
     Args:
-        view: of the ledger.
         source: what to call where it comes from.
-        begin: seconds since the epoch.
-        end: likewise.
+        ledgers: of a cluster, or of those of a pool.
+        window: begin and end of what is taken, in seconds since the epoch; None for all.
         progress: called now and then with the number of runs read.
     """
-    runs = (
-        cut
-        for placed in view.runs.runs_alive_after(begin)
-        for cut in executed_between(placed, begin, end)
-    )
-    return _with_owners(view, replace(log_of_runs(source, runs, progress), window=(begin, end)))
+    logs = []
+    for ledger in ledgers:
+        with ledger.reading() as view:
+            runs = view.runs.all_runs() if window is None else _executed(view, *window)
+            log = replace(log_of_runs(source, runs, progress), window=window)
+            logs.append(_with_owners(view, log))
+    return logs[0] if len(logs) == 1 else pool_of_logs(source, logs)
+
+
+def _executed(view: View, begin: int, end: int) -> Iterator[AllocatedRun]:
+    """Yields what was executed in [begin, end)."""
+    for placed in view.runs.runs_alive_after(begin):
+        yield from executed_between(placed, begin, end)
 
 
 def members_of(log: Log) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shapleyprio.fairness.pool import Stay
-from shapleyprio.replay.logs.clusters import consortium_named, pool_of_logs
-from shapleyprio.replay.logs.stored import log_between, members_of
+from shapleyprio.replay.logs.clusters import consortium_named
+from shapleyprio.replay.logs.stored import log_of_ledgers, members_of
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.partitions import kept_to_clusters
 from shapleyprio.replay.workloads.workload import Consortium, Window, Workload, workload_of
@@ -149,9 +149,5 @@ def past_between(store: Store, ledgers: Iterable[str], begin: int, end: int) -> 
         begin: second since the epoch, within the known span.
         end: likewise.
     """
-    logs = []
-    for ledger in ledgers:
-        with store.cluster(ledger).reading() as view:
-            logs.append(log_between(view, store.name, begin, end))
-    log = logs[0] if len(logs) == 1 else pool_of_logs(store.name, logs)
+    log = log_of_ledgers(store.name, map(store.cluster, ledgers), (begin, end))
     return Past(log, Window(start=begin, length=end - begin))
