@@ -172,12 +172,24 @@ class _Life:
         return reached(self._begins(block), self._block, self._game, world)
 
     def _run(self, world: World, begins: Ints, end: int) -> None:
-        """Brings the coalitions, each from where it is, to the last moment before a second."""
+        """Brings the coalitions, each from where it is, to the last moment before a second.
+
+        In between it gives and takes processors: the block of a change is gone through up to the
+        second of the change, and again from there.
+        """
+        game, seconds = self._game, self._block.seconds
         run = self._way.start(world, self._length)
-        together = self._way.together
-        _run_blocks(
-            run, world, self._game, self._block, begins, end, self._length, together=together
-        )
+        first, last = int(begins.min()) // seconds, -(-end // seconds)
+        changes = game.since - game.since[0]
+        for change in range(1, len(changes)):
+            second = int(changes[change])
+            if first * seconds <= second < end:
+                run(first, -(-second // seconds), second)
+                there = (begins <= second) & (second < world.state.guessing)
+                gained = game.by_bay[change] - game.by_bay[change - 1]
+                _change(world, second, gained, there, together=self._way.together)
+                first = second // seconds
+        run(first, last, self._length)
 
 
 class Saturating:
@@ -208,35 +220,6 @@ class Saturating:
             older = self._at_horizon.values(game, coalitions, game.until - game.horizon)
             values = values - older
         return values
-
-
-def _run_blocks(
-    run: Run,
-    world: World,
-    game: Game,
-    block: Block,
-    begins: Ints,
-    end: int,
-    length: int,
-    *,
-    together: bool,
-) -> None:
-    """Brings coalitions to a second, and gives and takes processors in between.
-
-    The block of a change is gone through up to the second of the change, and again from there.
-    """
-    seconds = block.seconds
-    first, last = int(begins.min()) // seconds, -(-end // seconds)
-    changes = game.since - game.since[0]
-    for change in range(1, len(changes)):
-        second = int(changes[change])
-        if first * seconds <= second < end:
-            run(first, -(-second // seconds), second)
-            there = (begins <= second) & (second < world.state.guessing)
-            gained = game.by_bay[change] - game.by_bay[change - 1]
-            _change(world, second, gained, there, together=together)
-            first = second // seconds
-    run(first, last, length)
 
 
 def _change(world: World, second: int, gained: Ints, there: Bools, *, together: bool) -> None:
