@@ -10,11 +10,11 @@ from functools import cached_property
 from shapleyprio.common.wording import DAY, HOUR, offset_of_zone, zone_name
 from shapleyprio.fairness.owen import owen
 from shapleyprio.replay.engine import lattice
+from shapleyprio.replay.engine.beginning import ref_world
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.measures.series import Series, even_moments, series_of
 from shapleyprio.replay.policies import REFERENCE
-from shapleyprio.replay.policies.coalitions import ref_world
 from shapleyprio.replay.results import Result
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Workload

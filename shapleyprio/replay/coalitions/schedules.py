@@ -20,15 +20,19 @@ from shapleyprio.replay.coalitions.resuming import (
     resumed,
 )
 from shapleyprio.replay.engine.bay_state import FREE, OPEN
-from shapleyprio.replay.engine.beginning import coalitions_of, jobs_of, record_of, world_of
+from shapleyprio.replay.engine.beginning import (
+    NOBODY,
+    coalitions_of,
+    jobs_of,
+    record_of,
+    world_of,
+)
 from shapleyprio.replay.engine.keys import Block, Ints, Keys
 from shapleyprio.replay.engine.state import Jobs, World
 from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
-
-NOT_RECORDED = -1
 
 FIRST_STEP = 1024
 """Seconds by which schedules are tried to go on; twice as many as long as nothing is guessed."""
@@ -159,7 +163,7 @@ class _Life:
         """Makes the coalitions before anything has happened."""
         workload, block = self._workload, self._block
         state = coalitions_of(jobs, workload.owned, self._coalitions, wide=block.wide)
-        record = record_of(workload, jobs, NOT_RECORDED, 0, wide=block.wide)
+        record = record_of(workload, jobs, NOBODY, 0, wide=block.wide)
         world = world_of(workload, jobs, state, self._keys, record)
         _give(world, self._game.by_bay[0] - most_of(self._game))
         return world

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from shapleyprio.replay.engine.bay_state import schedules_in
 from shapleyprio.replay.engine.keys import Block, Ints, Keys
+from shapleyprio.replay.engine.lattice import lattice_keys
+from shapleyprio.replay.engine.limits import ref_block
 from shapleyprio.replay.engine.state import (
     NEVER,
     PLACING,
@@ -19,6 +21,9 @@ from shapleyprio.replay.engine.state import (
 from shapleyprio.replay.workloads.choices import Guarantee
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
+
+NOBODY = -1
+"""No coalition's schedule is written down."""
 
 
 def jobs_of(workload: Workload) -> Jobs:
@@ -224,3 +229,26 @@ def world_of(
         return world
     bays = schedules_in(workload.bays, jobs.organization, jobs.release, state.takes_part)
     return world._replace(bays=bays)
+
+
+def ref_world(
+    workload: Workload, seed: int, *, recorded: bool = True, more_lists: int = 0
+) -> World:
+    """Returns all coalitions and keys for them, before the first moment.
+
+    Args:
+        workload: what they schedule.
+        seed: of the random draws.
+        recorded: whether the schedule of all is written down.
+        more_lists: of notes, as `lattice.lattice_keys` takes it.
+
+    Raises:
+        PolicyError: there are too many organizations, processors or jobs.
+    """
+    k, jobs = len(workload.organizations), jobs_of(workload)
+    block = ref_block(workload)  # refuses what would need too much memory below
+    state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
+    unions = workload.unions
+    keys = lattice_keys(k, block, by_second=True, more_lists=more_lists, unions=unions)
+    record = record_of(workload, jobs, 2**k - 1 if recorded else NOBODY, seed, wide=block.wide)
+    return world_of(workload, jobs, state, keys, record)

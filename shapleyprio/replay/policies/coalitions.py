@@ -15,12 +15,13 @@ from shapleyprio.replay.engine.beginning import (
     jobs_of,
     members_of,
     record_of,
+    ref_world,
     world_of,
 )
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.limits import check_orderings, rand_block, ref_block
 from shapleyprio.replay.engine.schedule import CoalitionValues, Schedule
-from shapleyprio.replay.engine.state import Coalitions, Record, World
+from shapleyprio.replay.engine.state import Coalitions, Record
 from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.policies.one_schedule import schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
@@ -45,26 +46,6 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
         steps = lattice.on_one_core(world, length)
     seconds = timed(steps, options.progress)
     return schedule_of_ref(workload, options.seed, world.state, world.record, seconds)
-
-
-def ref_world(workload: Workload, seed: int, *, more_lists: int = 0) -> World:
-    """Returns all coalitions and keys for them, before the first moment.
-
-    Args:
-        workload: what they schedule.
-        seed: of the random draws.
-        more_lists: of notes, as `lattice.lattice_keys` takes it.
-
-    Raises:
-        PolicyError: there are too many organizations, processors or jobs.
-    """
-    k, jobs = len(workload.organizations), jobs_of(workload)
-    block = ref_block(workload)  # refuses what would need too much memory below
-    state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
-    unions = workload.unions
-    keys = lattice.lattice_keys(k, block, by_second=True, more_lists=more_lists, unions=unions)
-    record = record_of(workload, jobs, 2**k - 1, seed, wide=block.wide)
-    return world_of(workload, jobs, state, keys, record)
 
 
 def schedule_of_ref(

@@ -16,22 +16,12 @@ import numpy as np
 
 from shapleyprio.fairness.owen import owen_denominator, owen_numerators
 from shapleyprio.replay.engine import lattice
-from shapleyprio.replay.engine.beginning import (
-    coalitions_in,
-    jobs_of,
-    members_of,
-    record_of,
-    world_of,
-)
+from shapleyprio.replay.engine.beginning import ref_world
 from shapleyprio.replay.engine.horizon import with_more_room
 from shapleyprio.replay.engine.keys import Ints
-from shapleyprio.replay.engine.limits import ref_block
 from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.workload import Workload
-
-NOBODY = -1
-"""No coalition's schedule is written down."""
 
 LIMB = 31
 """Bits of the pieces in which values are summed."""
@@ -45,16 +35,12 @@ class Owed:
     """
 
     def __init__(self, workload: Workload) -> None:
-        k, block = len(workload.organizations), ref_block(workload)
-        jobs = jobs_of(workload)
-        state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
-        record = record_of(workload, jobs, NOBODY, 0, wide=block.wide)
-        unions = workload.unions
-        keys = lattice.lattice_keys(k, block, by_second=True, unions=unions)
-        self._world = packed(world_of(workload, jobs, packed(state), keys, record))
-        self._seconds = block.seconds
-        blocks = -(-workload.window.length // block.seconds)
-        self._arriving = lattice.arriving(jobs, blocks, block.seconds)
+        k, unions = len(workload.organizations), workload.unions
+        world = ref_world(workload, 0, recorded=False)
+        self._world = packed(world._replace(state=packed(world.state)))
+        self._seconds = world.keys.rows.shape[1]
+        blocks = -(-workload.window.length // self._seconds)
+        self._arriving = lattice.arriving(world.jobs, blocks, self._seconds)
         self._choices = np.zeros(1, dtype=np.int64)
         self._now = -1
         self._among: _Among | _AmongUnions = _Among(k) if unions is None else _AmongUnions(unions)
