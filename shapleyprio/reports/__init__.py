@@ -5,12 +5,15 @@ needed to reproduce it. Charts are Vega-Lite specifications made by `charts`; th
 drawn by the page's own script and, without a browser, for pictures. Needs
 ``pip install 'shapleyprio[report]'``.
 
->>> from shapleyprio.reports import Choice, Page, Section, Table, intervals, render
->>> table = Table(headings=("policy", "mean"), rows=[("ref", 0.0), ("fcfs", 40.0)])
->>> chart = intervals(
-...     "unfairness",
-...     {"policy": ["ref", "fcfs"], "low": [0, 35], "mean": [0, 40], "high": [0, 47]},
-...     title="Δψ/p_tot, s",
+>>> from shapleyprio.reports import Choice, Page, Section, Table, colors_of, render
+>>> from shapleyprio.reports.html.comparisons import bars
+>>> table = Table(headings=("organization", "late, h"), rows=[("physics", 2.0), ("law", -1.0)])
+>>> chart = bars(
+...     "late",
+...     {"organization": ["physics", "law"], "value": [2, -1], "label": ["late", "ahead"]},
+...     title="hours",
+...     colors=colors_of(["physics", "law"]),
+...     choice=None,
 ... )
 >>> page = Page(
 ...     title="An experiment",
@@ -25,7 +28,6 @@ drawn by the page's own script and, without a browser, for pictures. Needs
 from __future__ import annotations
 
 from shapleyprio.reports.html.colors import colors_of as colors_of
-from shapleyprio.reports.html.comparisons import intervals as intervals
 from shapleyprio.reports.html.page import Choice as Choice
 from shapleyprio.reports.html.page import Page as Page
 from shapleyprio.reports.html.page import ReportError as ReportError

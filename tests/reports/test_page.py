@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.common.wording import MISSING, cell, duration, percent
+from shapleyprio.lab.experiment.pages.charts import intervals
 from shapleyprio.replay import Window
 from shapleyprio.replay.policies.titles import title_of
 from shapleyprio.reports import (
@@ -22,7 +23,6 @@ from shapleyprio.reports import (
     Section,
     Table,
     colors_of,
-    intervals,
     render,
     write_page,
     write_pictures,

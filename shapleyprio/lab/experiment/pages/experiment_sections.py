@@ -7,10 +7,10 @@ from math import ceil
 
 from shapleyprio.common.wording import percent
 from shapleyprio.lab.experiment.cells import ExperimentTable
-from shapleyprio.lab.experiment.pages.counted import counts
+from shapleyprio.lab.experiment.pages.charts import counts, intervals
 from shapleyprio.lab.experiment.pages.summed import Summed
 from shapleyprio.reports.html.charts import MatrixWords, heat_map
-from shapleyprio.reports.html.comparisons import SPREAD, intervals, spread
+from shapleyprio.reports.html.comparisons import SPREAD, spread
 from shapleyprio.reports.html.page import Cell, Section, Table, columns_of
 
 IN_TIME = "by how much work came too early or too late"

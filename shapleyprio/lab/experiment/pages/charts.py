@@ -1,4 +1,4 @@
-"""A chart of how often policies saw something."""
+"""Charts that only the report of an experiment has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from shapleyprio.reports.html.encodings import (
+    SHORT,
     Spec,
     chosen,
     label,
@@ -60,5 +61,52 @@ def counts(
             },
             "tooltip": [label("policy"), label("kind"), number("value", title)],
         },
+    }
+    return Chart(name=name, spec=spec, data=data)
+
+
+def intervals(
+    name: str,
+    data: Data,
+    *,
+    title: str,
+    colors: Mapping[str, str] | None = None,
+    choice: str | None = None,
+) -> Chart:
+    """Draws each policy's mean, and the interval in which it is known to be.
+
+    Args:
+        name: of the chart.
+        data: policy, low, mean, high; and choice if there is one.
+        title: of the values.
+        colors: of policies; None for one color.
+        choice: that is shown at first; None where nothing can be chosen.
+    """
+    policies = list(dict.fromkeys(str(policy) for policy in data["policy"]))
+    color = {} if colors is None else {"color": {**organizations(colors, "policy"), "legend": None}}
+    low_to_high = {
+        "x": quantity("low", title, axis={"labelExpr": SHORT, "tickCount": 5}),
+        "x2": {"field": "high"},
+    }
+    height, y = rows_of("policy", policies)
+    spec: Spec = {
+        "params": params(choice=choice),
+        "transform": chosen(choice),
+        "height": height,
+        "encoding": {
+            "y": y,
+            **color,
+            "tooltip": [
+                label("policy"),
+                *(number(field, field) for field in ("mean", "low", "high")),
+            ],
+        },
+        "layer": [
+            {"mark": {"type": "rule", "strokeWidth": 3}, "encoding": low_to_high},
+            {
+                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+                "encoding": {"x": quantity("mean", title)},
+            },
+        ],
     }
     return Chart(name=name, spec=spec, data=data)
