@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and the results that long work keeps in them."""
+"""Files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,21 +15,6 @@ from shapleyprio.common.wording import visible
 
 _FORMULA_BEGINS = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20")
 """What has a spreadsheet take a cell for a formula; the last four are wide forms of the first."""
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    """Reads the object in a file.
-
-    Raises:
-        OutputError: there is none.
-    """
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise OutputError(f"{file}: cannot be read ({error}); remove it to go on") from None
-    if not isinstance(content, dict):
-        raise OutputError(f"{file}: is not a JSON object; remove it to go on")
-    return content
 
 
 def write_json(file: Path, content: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shapleyprio.common.errors import OutputError
-from shapleyprio.common.output import read_json, write_json
+from shapleyprio.common.output import write_json
 from shapleyprio.lab.experiment.cells import Cell, Experiment, ExperimentError, Row
 from shapleyprio.lab.experiment.logs import checksum
 
@@ -56,7 +57,7 @@ class KeptResults:
         file = self._file(part)
         if not file.exists():
             return None
-        content = read_json(file)
+        content = _read(file)
         if content.get(self.asked_as) != asked:
             raise OutputError(
                 f"{file}: was run with other parameters than are asked for now; give the same "
@@ -99,7 +100,7 @@ class ResultCache:
         wanted = manifest_of(experiment)
         file = directory / MANIFEST
         if file.exists():
-            _refuse_differences(directory, read_json(file), wanted)
+            _refuse_differences(directory, _read(file), wanted)
         elif directory.is_dir() and any(directory.iterdir()):
             raise ExperimentError(
                 f"{directory}: has no {MANIFEST} and is not empty; name a new directory"
@@ -169,3 +170,18 @@ def _refuse_differences(directory: Path, kept: dict[str, Any], wanted: dict[str,
 def _digest(cell: Cell) -> str:
     """Returns a checksum of all parameters: cells are dataclasses, whose text has every field."""
     return hashlib.sha256(repr(cell).encode()).hexdigest()
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Reads the object in a file.
+
+    Raises:
+        OutputError: there is none.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise OutputError(f"{file}: cannot be read ({error}); remove it to go on") from None
+    if not isinstance(content, dict):
+        raise OutputError(f"{file}: is not a JSON object; remove it to go on")
+    return content
