@@ -10,11 +10,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from ClusterShell.NodeSet import (
-    RESOLVER_NOGROUP,
-    NodeSet,
-    NodeSetException,
-)
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BeforeValidator, Field, Strict
 from pytimeparse2 import parse as parse_duration
 

@@ -6,15 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 
-from shapleyprio.common.wording import (
-    HOUR,
-    decimal,
-    delay,
-    duration,
-    percent,
-    sooner,
-    whole,
-)
+from shapleyprio.common.wording import HOUR, decimal, delay, duration, percent, sooner, whole
 from shapleyprio.replay.audit.auditing import Assessed, Audit
 from shapleyprio.replay.audit.findings import all_of
 from shapleyprio.replay.audit.findings import stability as in_words

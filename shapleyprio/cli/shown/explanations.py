@@ -9,9 +9,7 @@ from shapleyprio.cli.shown.prospects import sentences_on_start
 from shapleyprio.cli.shown.ranks import counted, sentence, sentences_on_rank
 from shapleyprio.cli.shown.steering import on_exception
 from shapleyprio.cli.shown.waiting_work import sentences_on_waiting_work
-from shapleyprio.common.wording import (
-    clock_time,
-)
+from shapleyprio.common.wording import clock_time
 from shapleyprio.daemon.answering.explain_facts import (
     Basis,
     JobExplanation,

@@ -15,9 +15,7 @@ from shapleyprio.common.wording import (
     owed,
     three_digits,
 )
-from shapleyprio.daemon.answering.explain_facts import (
-    Basis,
-)
+from shapleyprio.daemon.answering.explain_facts import Basis
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.drift.figures import LastWindow

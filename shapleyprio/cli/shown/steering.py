@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from shapleyprio.cli.shown.ranks import sentence
-from shapleyprio.common.wording import (
-    clock_time,
-    duration,
-)
+from shapleyprio.common.wording import clock_time, duration
 from shapleyprio.daemon.answering.freshness import Steering, sentences_on_guarantees
 from shapleyprio.store import ExceptionRow, PauseRow
 

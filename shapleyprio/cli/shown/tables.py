@@ -11,9 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shapleyprio.common.wording import (
-    visible,
-)
+from shapleyprio.common.wording import visible
 
 WIDEST_TABLE = 10_000
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from shapleyprio.common.wording import (
-    HOUR,
-    clock_time,
-    count,
-    duration,
-    percent,
-    whole,
-)
+from shapleyprio.common.wording import HOUR, clock_time, count, duration, percent, whole
 from shapleyprio.common.wording import delay as in_words
 from shapleyprio.replay.audit.auditing import Assessed, Audit
 from shapleyprio.replay.audit.in_force import InForce

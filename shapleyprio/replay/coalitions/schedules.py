@@ -20,13 +20,7 @@ from shapleyprio.replay.coalitions.resuming import (
     resumed,
 )
 from shapleyprio.replay.engine.bay_state import FREE, OPEN
-from shapleyprio.replay.engine.beginning import (
-    NOBODY,
-    coalitions_of,
-    jobs_of,
-    record_of,
-    world_of,
-)
+from shapleyprio.replay.engine.beginning import NOBODY, coalitions_of, jobs_of, record_of, world_of
 from shapleyprio.replay.engine.keys import Block, Ints, Keys
 from shapleyprio.replay.engine.state import Jobs, World
 from shapleyprio.replay.engine.values import values_at

@@ -10,9 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from shapleyprio.fairness.runs import UNFINISHED_STATES
-from shapleyprio.replay.logs.column_names import (
-    REQUIRED,
-)
+from shapleyprio.replay.logs.column_names import REQUIRED
 from shapleyprio.replay.logs.sacct_lines import Lines, Mask, Numbers
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.running import LARGEST_COUNT

@@ -22,14 +22,7 @@ from shapleyprio.replay.logs.partition_limits import with_partition_limits
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.layout import LoggedNode, LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors
-from shapleyprio.store import (
-    AllocatedRun,
-    ClusterStore,
-    Store,
-    StoreError,
-    UserAfterEnd,
-    View,
-)
+from shapleyprio.store import AllocatedRun, ClusterStore, Store, StoreError, UserAfterEnd, View
 
 _SHOW_EVERY = 5000
 
