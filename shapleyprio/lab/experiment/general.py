@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import product
 from pathlib import Path
@@ -14,7 +15,8 @@ from shapleyprio.lab.experiment.parameters import CellParameters, WindowsParamet
 from shapleyprio.lab.experiment.window_schedules import check_policies
 from shapleyprio.lab.experiment.windows import WindowCell
 from shapleyprio.replay.engine.limits import MOST_REF_ORGANIZATIONS
-from shapleyprio.replay.policies import COMPARED, files_of
+from shapleyprio.replay.policies import COMPARED, POLICIES, REFERENCE
+from shapleyprio.replay.policies.registry import RULE
 
 GROUPS = ("log", "shares", "organizations", "policy")
 
@@ -70,7 +72,7 @@ def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Ex
         share=Share("out of turn", part="out_of_turn", whole="contested"),
         inputs=[
             *(Path(log) for log in logs if "://" not in log),
-            *files_of(parameters.policies),
+            *_files_of(parameters.policies),
         ],
         parameters=_flat(parameters),
     )
@@ -101,3 +103,15 @@ def label_of(source: str) -> str:
     for ending in (".gz", ".xz", ".zst", ".swf", ".sacct", ".json", ".txt", ".db"):
         name = name.removesuffix(ending)
     return name
+
+
+def _files_of(policies: Iterable[str]) -> list[Path]:
+    """Returns the files of the users' functions that policies have: to decide, or as utilities.
+
+    Args:
+        policies: names of which `policy_named` has found each.
+    """
+    plain = (name.partition("@")[0].removeprefix(f"{REFERENCE}:") for name in policies)
+    modules = {name.partition(":")[0] for name in plain if ":" in name} - {*POLICIES, RULE}
+    files = (getattr(sys.modules.get(module), "__file__", None) for module in sorted(modules))
+    return [Path(file) for file in files if file]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from shapleyprio.replay.coalitions.options import PREDICTORS as PREDICTORS
 from shapleyprio.replay.coalitions.options import Estimation as Estimation
-from shapleyprio.replay.policies.names import files_of as files_of
 from shapleyprio.replay.policies.names import guarantee_in as guarantee_in
 from shapleyprio.replay.policies.names import guaranteed as guaranteed
 from shapleyprio.replay.policies.names import heeds as heeds

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shapleyprio.common.wording import seconds_in
@@ -126,18 +124,6 @@ def policy_named(name: str) -> Policy:
         else f"take one of {', '.join(POLICIES)}, or module:function for your own"
     )
     raise PolicyError(f"unknown policy {name!r}; {hint}")
-
-
-def files_of(policies: Iterable[str]) -> list[Path]:
-    """Returns the files of the users' functions that policies have: to decide, or as utilities.
-
-    Args:
-        policies: names of which `policy_named` has found each.
-    """
-    plain = (name.partition("@")[0].removeprefix(f"{REFERENCE}:") for name in policies)
-    modules = {name.partition(":")[0] for name in plain if ":" in name} - {*POLICIES, RULE}
-    files = (getattr(sys.modules.get(module), "__file__", None) for module in sorted(modules))
-    return [Path(file) for file in files if file]
 
 
 def guarantee_in(text: str) -> Guarantee | None:
