@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.common.output import inert_cell
+from shapleyprio.common.wording import duration
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.finish_times import FinishTimes, finish_times
 from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
@@ -50,6 +51,11 @@ class Result:
     drifts: tuple[Fraction, ...] | None
     turns: Turns | None
     finish_times: FinishTimes
+
+    @property
+    def gap(self) -> str:
+        """How much too early or too late a part of work came on average, in words."""
+        return duration(float(self.unfairness or 0))
 
 
 def results_of(

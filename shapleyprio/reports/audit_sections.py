@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 
-from shapleyprio.common.wording import HOUR, decimal, delay, duration, percent, sooner, whole
+from shapleyprio.common.wording import HOUR, decimal, delay, percent, sooner, whole
 from shapleyprio.replay.audit.auditing import Assessed, Audit
 from shapleyprio.replay.audit.findings import all_of
 from shapleyprio.replay.audit.findings import stability as in_words
@@ -77,7 +77,7 @@ def before(audit: Audit, earlier: Audit, period: str) -> Section:
         [
             (
                 "too early or too late",
-                *(duration(float(one.recorded.result.unfairness or 0)) for one in both),
+                *(one.recorded.result.gap for one in both),
             ),
             *late,
             ("jobs", *(whole(len(one.workload.job)) for one in both)),

@@ -77,15 +77,14 @@ def _before(
     """Shows the figures of the period before beside those of the period."""
     before, then = earlier
     by_policy = {result.schedule.policy: result for result in then}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for other in results:
         one = by_policy.get(other.schedule.policy)
         if one is None:  # what was recorded, say, may be known of one period alone
             continue
         policy = title_of(one.schedule.policy)
         if other.schedule.policy != REFERENCE and other.unfairness is not None:
-            gaps = (duration(float(each.unfairness or 0)) for each in (one, other))
-            rows.append((f"too early or too late, {policy}", *gaps))
+            rows.append((f"too early or too late, {policy}", one.gap, other.gap))
         waits = (duration(float(each.measures.mean_wait)) for each in (one, other))
         rows.append((f"mean wait, {policy}", *waits))
     rows.append(("jobs", *(whole(len(each.job)) for each in (before, workload))))
@@ -157,12 +156,12 @@ def _how_unfair(others: Sequence[Result]) -> str:
     best, worst = ordered[0], ordered[-1]
     if best is worst:
         return (
-            f"Held against the fair schedule, work came {_gap(best)} too early or too late on "
+            f"Held against the fair schedule, work came {best.gap} too early or too late on "
             f"average {under(best.schedule.policy)}."
         )
     return (
-        f"Held against the fair schedule, work came {_gap(best)} too early or too late on average "
-        f"{under(best.schedule.policy)}, the fairest, and {_gap(worst)} "
+        f"Held against the fair schedule, work came {best.gap} too early or too late on average "
+        f"{under(best.schedule.policy)}, the fairest, and {worst.gap} "
         f"{under(worst.schedule.policy)}, the least fair."
     )
 
@@ -181,7 +180,3 @@ def _to_whom(workload: Workload, others: Sequence[Result]) -> str:
     ]
     where = under(worst.schedule.policy)
     return f"{where[0].upper()}{where[1:]} {' and '.join(deviations)}."
-
-
-def _gap(result: Result) -> str:
-    return duration(float(result.unfairness or 0))

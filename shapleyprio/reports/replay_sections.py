@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from shapleyprio.common.wording import HOUR, duration, listed, magnitude, percent
+from shapleyprio.common.wording import HOUR, listed, magnitude, percent
 from shapleyprio.replay.measures.series import (
     Rows,
     drift_of,
@@ -59,7 +59,7 @@ def comparison(replayed: Replayed) -> Section:
         (
             (
                 *(title_of(result.schedule.policy), name, _hours(drift)),
-                duration(float(result.unfairness or 0)),
+                result.gap,
             )
             for result in replayed.results
             for name, drift in zip(replayed.colors, result.drifts or (), strict=True)

@@ -152,7 +152,7 @@ def _drifts(audit: Audit) -> FittingTable:
             EVERYBODY,
             whole(workload.system_processors),
             whole(sum(jobs)),
-            *(duration(float(assessed.result.unfairness or 0)) for assessed in compared),
+            *(assessed.result.gap for assessed in compared),
         )
     )
     rows.append((RHO, "", "", *(largest_rho(assessed.result) for assessed in compared)))

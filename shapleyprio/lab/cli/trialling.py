@@ -165,7 +165,7 @@ def arms_table(
     rows += [
         (
             arm.trace.arm.name,
-            *_cells(arm.result, duration(float(arm.model.unfairness or 0))),
+            *_cells(arm.result, arm.model.gap),
             whole(arm.executed.count_started),
             whole(arm.executed.missing),
             duration(arm.mean_lag),

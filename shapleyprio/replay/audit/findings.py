@@ -27,7 +27,7 @@ def verdict(audit: Audit) -> str:
         if delay >= NOTHING
         else "no organization was late"
     )
-    return f"On average work came {_gap(audit.recorded)} too early or too late, and {clause}."
+    return f"On average work came {audit.recorded.result.gap} too early or too late, and {clause}."
 
 
 def all_of(parent: str) -> str:
@@ -70,7 +70,7 @@ def advice(
 
 def _on_rule(audit: Audit, in_force: InForce) -> str:
     """Returns what to make of the order where shapleyprio decided it."""
-    now, gap = in_force.steering[-1], _gap(audit.recorded)
+    now, gap = in_force.steering[-1], audit.recorded.result.gap
     if in_force.since is None:
         return (
             "Let shapleyprio order the queue again, or say why not: nothing of it has done so "
@@ -93,7 +93,8 @@ def _on_rule(audit: Audit, in_force: InForce) -> str:
         return (
             f"Look with `shapleyprio check` for what keeps the rule {rule}, which has ordered the "
             f"queue since {since}, from its order: alone it would have had work come "
-            f"{_gap(own[0])} too early or too late, instead of {gap}. The rest is due to {what}."
+            f"{own[0].result.gap} too early or too late, instead of {gap}. The rest is due to "
+            f"{what}."
         )
     if own and _unfairness(audit.recorded) >= NOTHING:
         return (
@@ -117,13 +118,13 @@ def _on_order(audit: Audit) -> Iterator[str]:
         if _unfairness(best) < _unfairness(audit.recorded):
             yield (
                 f"Let shapleyprio order the queue, or ask what keeps it from doing so: under "
-                f"{title} the same jobs would have come {_gap(best)} too early or too late, "
-                f"instead of {_gap(audit.recorded)}."
+                f"{title} the same jobs would have come {best.result.gap} too early or too late, "
+                f"instead of {audit.recorded.result.gap}."
             )
         else:
             yield (
                 f"Leave the order of the queue as it is: under {title} the same jobs would have "
-                f"come {_gap(best)} too early or too late, which is no fairer."
+                f"come {best.result.gap} too early or too late, which is no fairer."
             )
 
 
@@ -237,10 +238,6 @@ def _prospects(coalition: Coalition) -> str:
 
 def _unfairness(assessed: Assessed) -> Fraction:
     return assessed.result.unfairness or Fraction(0)
-
-
-def _gap(assessed: Assessed) -> str:
-    return _time(_unfairness(assessed))
 
 
 def _time(seconds: Fraction) -> str:
