@@ -71,61 +71,19 @@ class ReportParameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayParameters:
-    """Parameters of `shapleyprio replay`; None where an option was left out.
+class ScheduleParameters:
+    """What replays and audits have in common; None where an option was left out.
 
     Attributes:
         workload: which jobs.
-        policies: in the order given; empty for the usual ones.
-        guarantee: with which each is replayed once more.
-        orderings, epsilon, confidence: how exact Rand is.
-        estimation: of contributions by the policies shapley and live.
-        wide, backfill: what becomes of jobs of several processors.
-        placement: which free processors a job gets.
-        horizon: age in seconds from which a part gains no more worth.
-        respect_partitions: whether jobs only get processors of their partitions' nodes.
-        cores: to compute on.
-        dask: address of a scheduler for ref, or "slurm".
-        workers: jobs of Slurm to start.
-        json_file, schedule_file, report: what to write.
-    """
-
-    workload: WorkloadParameters
-    policies: tuple[str, ...]
-    guarantee: str | None
-    orderings: int | None
-    epsilon: float | None
-    confidence: float | None
-    estimation: Estimation
-    wide: Wide
-    backfill: Backfill
-    placement: Placement
-    horizon: int | None
-    respect_partitions: bool
-    cores: int
-    dask: str | None
-    workers: int | None
-    json_file: Path | None
-    schedule_file: Path | None
-    report: ReportParameters
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditParameters:
-    """Parameters of `shapleyprio audit`; None where an option was left out.
-
-    Attributes:
-        workload: which jobs.
-        period: seconds.
-        guarantee: that is judged; None for none.
-        orderings: random orderings from which to sample coalitions.
+        guarantee: with which each policy is replayed once more, and which an audit judges.
+        orderings: how many random ones are sampled.
         wide, backfill: what becomes of jobs of several processors.
         cores: to compute on.
         json_file, report: what to write.
     """
 
     workload: WorkloadParameters
-    period: int
     guarantee: str | None
     orderings: int | None
     wide: Wide
@@ -133,3 +91,42 @@ class AuditParameters:
     cores: int
     json_file: Path | None
     report: ReportParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayParameters(ScheduleParameters):
+    """Parameters of `shapleyprio replay`; None where an option was left out.
+
+    Attributes:
+        policies: in the order given; empty for the usual ones.
+        epsilon, confidence: how exact Rand is.
+        estimation: of contributions by the policies shapley and live.
+        placement: which free processors a job gets.
+        horizon: age in seconds from which a part gains no more worth.
+        respect_partitions: whether jobs only get processors of their partitions' nodes.
+        dask: address of a scheduler for ref, or "slurm".
+        workers: jobs of Slurm to start.
+        schedule_file: what to write besides.
+    """
+
+    policies: tuple[str, ...]
+    epsilon: float | None
+    confidence: float | None
+    estimation: Estimation
+    placement: Placement
+    horizon: int | None
+    respect_partitions: bool
+    dask: str | None
+    workers: int | None
+    schedule_file: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditParameters(ScheduleParameters):
+    """Parameters of `shapleyprio audit`.
+
+    Attributes:
+        period: seconds.
+    """
+
+    period: int
