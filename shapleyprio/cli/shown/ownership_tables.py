@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import click
@@ -177,11 +178,11 @@ def _standings(found: CorrectedOwnership) -> FittingTable:
     names = list(found.after)
     columns = [FittingColumn("organization", names, Cells.NAME)]
     for heading, of, leaves in (
-        ("earned", _earned, 1),
-        ("got", _got, 2),
-        ("balance", _balance, None),
+        ("earned", partial(_shares, "contribution"), 1),
+        ("got", partial(_shares, "utility"), 2),
+        ("balance", partial(_balances, found.all_parts), None),
     ):
-        before, after = (of(each, found.all_parts) for each in (found.before, found.after))
+        before, after = of(found.before), of(found.after)
         columns += [
             FittingColumn(heading, [before[name] for name in names], leaves=leaves),
             FittingColumn("→", [after[name] for name in names], leaves=leaves),
@@ -189,22 +190,15 @@ def _standings(found: CorrectedOwnership) -> FittingTable:
     return FittingTable(columns)
 
 
-def _earned(standings: Mapping[str, Standing], _all_parts: int) -> dict[str, str]:
-    return _shares({name: standing.contribution for name, standing in standings.items()})
-
-
-def _got(standings: Mapping[str, Standing], _all_parts: int) -> dict[str, str]:
-    return _shares({name: standing.utility for name, standing in standings.items()})
-
-
-def _balance(standings: Mapping[str, Standing], all_parts: int) -> dict[str, str]:
+def _balances(all_parts: int, standings: Mapping[str, Standing]) -> dict[str, str]:
     return {
         name: signed_duration(Fraction(standing.balance, all_parts) if all_parts else None)
         for name, standing in standings.items()
     }
 
 
-def _shares(numbers: Mapping[str, int]) -> dict[str, str]:
+def _shares(what: str, standings: Mapping[str, Standing]) -> dict[str, str]:
+    numbers = {name: getattr(standing, what) for name, standing in standings.items()}
     whole = sum(numbers.values())
     return {
         name: percent(Fraction(number, whole)) if whole else MISSING
