@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import click
@@ -30,6 +31,11 @@ from shapleyprio.replay.logs.window import KnownSpan, Past, known_span, past_bet
 from shapleyprio.reports import Page, ReportError, find_browser, write_page, write_pdf
 from shapleyprio.reports.audit_page import audit_page
 from shapleyprio.store import ClusterStore, Store, UserAfterEnd, Wait
+
+WAITS_SHOWN = attrgetter(
+    "organization", "partition", "started", "median", "ninth_decile", "longest"
+)
+"""Takes what the page shows of the waits in a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,17 +153,7 @@ def _write_report(
         continued=True,
         lacks=stored.lacks,
         after_end=stored.after_end,
-        waits=[
-            (
-                one.organization,
-                one.partition,
-                one.started,
-                one.median,
-                one.ninth_decile,
-                one.longest,
-            )
-            for one in stored.waits
-        ],
+        waits=[WAITS_SHOWN(one) for one in stored.waits],
         in_force=stored.in_force,
     )
     files = write_files(page, stored, found, directory, f"{stored.whose.replace('/', '-')}-{month}")

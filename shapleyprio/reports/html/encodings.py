@@ -44,11 +44,8 @@ class TimeAxis:
             "domainMin": {"expr": "begin"},
             "domainMax": {"expr": "end"},
             "nice": False,
-            "zero": False,
+            **({"type": "utc"} if self.dates else {"zero": False}),
         }
-        if self.dates:
-            scale = {**scale, "type": "utc"}
-            del scale["zero"]
         return {
             "field": field,
             "type": "temporal" if self.dates else "quantitative",
