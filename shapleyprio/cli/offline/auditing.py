@@ -44,9 +44,25 @@ def audit_log(parameters: AuditParameters) -> None:
         if parameters.report.wanted:
             before = workload_before(parameters.workload, log, workload, kept_to_clusters)
             earlier = None if before is None else audit_of(parameters, before, in_force, bar)
-    publish(
-        parameters.report, lambda: page_of(parameters, log, found, earlier, after_end, in_force)
-    )
+
+    def page() -> Page:
+        from shapleyprio.reports.audit_page import audit_page
+
+        return audit_page(
+            log,
+            found,
+            options={
+                "seed": str(parameters.workload.seed),
+                "period": f"{parameters.period:,} s",
+            },
+            command=parameters.report.command,
+            earlier=earlier,
+            continued=log.window is not None,
+            after_end=after_end,
+            in_force=in_force,
+        )
+
+    publish(parameters.report, page)
     show = parameters.json_file is None or write_json(
         parameters.json_file, audit_as_json(log, found, after_end)
     )
@@ -81,27 +97,3 @@ def stored_in(
         ledgers = [store.cluster(one.cluster) for one in log.clusters or (log,)]
         users = users_after_end(ledgers, begin, end, MOST_USERS)
         return read_in_force(ledgers, begin, end), users
-
-
-def page_of(
-    parameters: AuditParameters,
-    log: Log,
-    found: Audit,
-    earlier: Audit | None,
-    after_end: Sequence[UserAfterEnd],
-    in_force: InForce,
-) -> Page:
-    """Returns the report."""
-    from shapleyprio.reports.audit_page import audit_page
-
-    options = {"seed": str(parameters.workload.seed), "period": f"{parameters.period:,} s"}
-    return audit_page(
-        log,
-        found,
-        options=options,
-        command=parameters.report.command,
-        earlier=earlier,
-        continued=log.window is not None,
-        after_end=after_end,
-        in_force=in_force,
-    )

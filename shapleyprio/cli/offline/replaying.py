@@ -71,7 +71,19 @@ def replay(parameters: ReplayParameters) -> None:
         if parameters.report.wanted:
             before = workload_before(parameters.workload, log, workload, confine)
             earlier = None if before is None else replayed(parameters, log, before, bar, dask)
-    publish(parameters.report, lambda: page_of(parameters, log, workload, results, earlier))
+
+    def page() -> Page:
+        from shapleyprio.reports.replay_page import replay_page
+
+        options = {"seed": str(parameters.workload.seed)}
+        if "rand" in [result.schedule.policy for result in results]:
+            options["random orderings"] = str(orderings_of(parameters, workload))
+        command = parameters.report.command
+        return replay_page(
+            log, workload, results, options=options, command=command, earlier=earlier
+        )
+
+    publish(parameters.report, page)
     write_and_show(parameters, log, workload, results)
 
 
@@ -151,29 +163,6 @@ def write_and_show(
     )
     if show:
         render(standard_output(highlight=False), log, workload, results)
-
-
-def page_of(
-    parameters: ReplayParameters,
-    log: Log,
-    workload: Workload,
-    results: Sequence[Result],
-    earlier: tuple[Workload, Sequence[Result]] | None,
-) -> Page:
-    """Returns the report."""
-    from shapleyprio.reports.replay_page import replay_page
-
-    options = {"seed": str(parameters.workload.seed)}
-    if "rand" in [result.schedule.policy for result in results]:
-        options["random orderings"] = str(orderings_of(parameters, workload))
-    return replay_page(
-        log,
-        workload,
-        results,
-        options=options,
-        command=parameters.report.command,
-        earlier=earlier,
-    )
 
 
 def render(console: Console, log: Log, workload: Workload, results: Sequence[Result]) -> None:
