@@ -68,30 +68,23 @@ class Room(NamedTuple):
 
 def arrays_of(game: Game) -> Arrays:
     """Arranges a game for `advance`."""
-    organization, release, processing_time, processors, since, owned = (
-        np.ascontiguousarray(array, dtype=np.int64)
-        for array in (
-            game.organization,
-            game.release,
-            game.processing_time,
-            game.processors,
-            game.since,
-            game.owned,
-        )
-    )
     certain = game.processing_time if game.certain is None else game.certain
-    count = np.bincount(organization, minlength=game.organizations)
+    count = np.bincount(game.organization, minlength=game.organizations)
     return Arrays(
-        organization,
-        release,
-        processing_time,
-        processors,
-        np.ascontiguousarray(certain, dtype=np.int64),
-        since,
-        owned,
-        queued=np.argsort(organization.astype(np.int16), kind="stable"),
+        organization=_contiguous(game.organization),
+        release=_contiguous(game.release),
+        processing_time=_contiguous(game.processing_time),
+        processors=_contiguous(game.processors),
+        certain=_contiguous(certain),
+        since=_contiguous(game.since),
+        owned=_contiguous(game.owned),
+        queued=np.argsort(game.organization.astype(np.int16), kind="stable"),
         first=np.concatenate(([0], np.cumsum(count))),
     )
+
+
+def _contiguous(array: Ints) -> Ints:
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def room_for(arrays: Arrays) -> Room:

@@ -56,6 +56,10 @@ def members_of(coalitions: Ints, organizations: int) -> NDArray[np.bool_]:
     return bits
 
 
+def _zeros(*shape: int) -> Ints:
+    return np.zeros(shape, dtype=np.int64)
+
+
 def coalitions_of(
     jobs: Jobs,
     owned: Ints,
@@ -79,30 +83,26 @@ def coalitions_of(
     count, k = takes_part.shape
     processors = takes_part @ owned
     heap = np.concatenate(([0], np.cumsum(processors)))
-
-    def zeros(*shape: int) -> Ints:
-        return np.zeros(shape, dtype=np.int64)
-
     return Coalitions(
         takes_part=takes_part,
         processors=processors,
         widest=processors.copy(),
         free=processors.copy(),
-        now=zeros(count),
-        undecided=zeros(count),
-        arrived=zeros(count),
-        waiting=zeros(count),
-        demand=zeros(count),
-        demand_of=zeros(count, k),
+        now=_zeros(count),
+        undecided=_zeros(count),
+        arrived=_zeros(count),
+        waiting=_zeros(count),
+        demand=_zeros(count),
+        demand_of=_zeros(count, k),
         head=np.tile(jobs.first[:-1], (count, 1)),
-        rest=zeros(count, k),
+        rest=_zeros(count, k),
         passed=np.full((count, k), -1, dtype=np.int64),
         served=np.full(count, -1, dtype=np.int64),
-        utility=zeros(count, k, 3 + wide),
-        total=zeros(count, 3 + wide),
+        utility=_zeros(count, k, 3 + wide),
+        total=_zeros(count, 3 + wide),
         guessing=np.full(count, NEVER, dtype=np.int64),
         next_end=np.full(count, NEVER, dtype=np.int64),
-        running=zeros(count),
+        running=_zeros(count),
         heap=heap,
         ends=np.empty(2 * heap[-1], dtype=np.int64),
         expected=np.empty(2 * heap[-1] * jobs.backfill[0], dtype=np.int64),
@@ -142,22 +142,18 @@ def _past_of(
     within = np.minimum(ever, in_a_second * (horizon + 2))
     first = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.minimum(within, in_a_second * min(seconds, horizon + 2)), out=first[1:])
-
-    def zeros(*shape: int) -> Ints:
-        return np.zeros(shape, dtype=np.int64)
-
     return PastEvents(
         horizon=np.array([horizon], dtype=np.int64),
         due=np.full(count, NEVER, dtype=np.int64),
-        oldest=zeros(count),
-        newest=zeros(count),
+        oldest=_zeros(count),
+        newest=_zeros(count),
         first=first,
         events=np.empty((first[-1], 2), dtype=np.int64),
         in_a_second=in_a_second,
         within=within,
-        utility=zeros(count, k, 3 + wide),
-        total=zeros(count, 3 + wide),
-        contribution=zeros(k, 3 + wide),
+        utility=_zeros(count, k, 3 + wide),
+        total=_zeros(count, 3 + wide),
+        contribution=_zeros(k, 3 + wide),
     )
 
 
