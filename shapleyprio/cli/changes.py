@@ -53,14 +53,12 @@ def command(
         lasted = [
             "" if change.until is None else duration(change.until - change.at) for change in changes
         ]
-        kinds = [change.kind for change in changes]
-        whats = [change.what for change in changes]
         table = FittingTable(
             [
                 FittingColumn("time", [clock_time(one.at) for one in changes]),
                 FittingColumn("lasted", lasted, leaves=1),
-                FittingColumn("kind", kinds, Cells.NAME, leaves=2),
-                FittingColumn("what", whats, Cells.TEXT),
+                FittingColumn("kind", [one.kind for one in changes], Cells.NAME, leaves=2),
+                FittingColumn("what", [one.what for one in changes], Cells.TEXT),
             ],
             empty=f"nothing changed since {clock_time(begin)}",
         )

@@ -85,16 +85,12 @@ def render(console: Console, findings: Sequence[Finding]) -> None:
             line = f"{finding.subject}: {finding.message}; {finding.remedy}"
             click.echo(visible(f"{finding.severity}: {line}"))
     elif findings:
-        texts = {
-            "subject": [finding.subject for finding in findings],
-            "what was found": [finding.message for finding in findings],
-            "what to do": [finding.remedy for finding in findings],
-        }
-        severities = FittingColumn(
-            "severity",
-            [finding.severity.value for finding in findings],
-            Cells.NAME,
-            style=[COLORS[finding.severity] for finding in findings],
+        severities = [finding.severity for finding in findings]
+        colors = [COLORS[severity] for severity in severities]
+        columns = (
+            FittingColumn("severity", severities, Cells.NAME, style=colors),
+            FittingColumn("subject", [finding.subject for finding in findings], Cells.TEXT),
+            FittingColumn("what was found", [finding.message for finding in findings], Cells.TEXT),
+            FittingColumn("what to do", [finding.remedy for finding in findings], Cells.TEXT),
         )
-        columns = [FittingColumn(heading, cells, Cells.TEXT) for heading, cells in texts.items()]
-        console.print(FittingTable([severities, *columns], spaced=True))
+        console.print(FittingTable(columns, spaced=True))

@@ -132,17 +132,16 @@ def _after_end(users: Sequence[UserAfterEnd]) -> Iterator[tuple[str, FittingTabl
 def _drifts(audit: Audit) -> FittingTable:
     compared = [assessed for assessed in audit.schedules if assessed is not audit.reference]
     names = [assessed.result.schedule.policy for assessed in compared]
-    rows = []
     jobs, workload = jobs_of(audit.workload), audit.workload
-    for u, name in enumerate(workload.organizations):
-        rows.append(
-            (
-                name,
-                whole(int(workload.owned[u])),
-                whole(jobs[u]),
-                *(delay(assessed.delays[u]) for assessed in compared),
-            )
+    rows = [
+        (
+            name,
+            whole(int(workload.owned[u])),
+            whole(jobs[u]),
+            *(delay(assessed.delays[u]) for assessed in compared),
         )
+        for u, name in enumerate(workload.organizations)
+    ]
     unions = [audit.of_unions(assessed.delays) for assessed in compared]
     rows += [
         (all_of(parent), "", "", *(delay(late[parent]) for late in unions)) for parent in unions[0]

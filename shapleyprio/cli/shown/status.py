@@ -181,13 +181,10 @@ def waits_table(rows: Sequence[WaitsInPartition]) -> FittingTable:
     def seconds(values: Sequence[int | None]) -> list[str]:
         return [MISSING if value is None else duration(value) for value in values]
 
-    names = {
-        "organization": [row.organization for row in rows],
-        "partition": [row.partition or MISSING for row in rows],
-    }
     return FittingTable(
         [
-            *(FittingColumn(heading, cells, Cells.NAME) for heading, cells in names.items()),
+            FittingColumn("organization", [row.organization for row in rows], Cells.NAME),
+            FittingColumn("partition", [row.partition or MISSING for row in rows], Cells.NAME),
             FittingColumn("started", [str(row.started) for row in rows], leaves=1),
             FittingColumn("median wait", seconds([row.median for row in rows])),
             FittingColumn("90 % within", seconds([row.ninth_decile for row in rows]), leaves=3),
