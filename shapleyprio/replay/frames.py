@@ -46,7 +46,7 @@ def comparison_frame(workload: Workload, schedules: Sequence[Schedule]) -> pd.Da
         mean_wait in seconds, rho (finish-time fairness), and drift in seconds against ref if that
         is among the schedules.
     """
-    jobs = jobs_of(workload)
+    jobs, unknown = jobs_of(workload), [None] * len(workload.organizations)
     return pd.DataFrame(
         [
             {
@@ -55,11 +55,7 @@ def comparison_frame(workload: Workload, schedules: Sequence[Schedule]) -> pd.Da
                 "processors": int(workload.owned[u]),
                 "jobs": jobs[u],
                 "utility": result.measures.utilities[u],
-                "contribution": (
-                    None
-                    if result.schedule.contribution is None
-                    else result.schedule.contribution[u]
-                ),
+                "contribution": (result.schedule.contribution or unknown)[u],
                 "parts": result.measures.parts[u],
                 "mean_wait": as_float(result.measures.mean_waits[u]),
                 "rho": as_float(result.finish_times.rho[u]),

@@ -253,16 +253,13 @@ def _gain(coalition: Coalition) -> tuple[str, str, str]:
     )
 
 
-def _processor_hours(processor_seconds: int) -> str:
-    return decimal(Fraction(processor_seconds, HOUR)) if processor_seconds else "0"
+def _processor_hours(processor_seconds: int, sign: str = "") -> str:
+    return decimal(Fraction(processor_seconds, HOUR), sign) if processor_seconds else "0"
 
 
 def _signed(audit: Audit, processor_seconds: Sequence[int]) -> Iterator[str]:
     sign = "" if audit.carried is None else "+"
-    return (
-        decimal(Fraction(seconds, HOUR), sign=sign) if seconds else "0"
-        for seconds in processor_seconds
-    )
+    return (_processor_hours(seconds, sign) for seconds in processor_seconds)
 
 
 def _moment(log: Log, audit: Audit, second: int) -> str:
