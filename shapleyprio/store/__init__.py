@@ -1,120 +1,56 @@
 """The store: exact, transactional, shared by several clusters, in SQLite or a SQL server."""
 
-from shapleyprio.store.cluster_store import ClusterStore, Transaction, View
-from shapleyprio.store.errors import (
-    StoreBusyError,
-    StoreConflictError,
-    StoreError,
-    StoreFullError,
-    StoreSchemaError,
-    StoreUnreachableError,
-)
-from shapleyprio.store.journal import Journal
-from shapleyprio.store.migrations import HEAD
-from shapleyprio.store.repositories.estimates import EstimatesView
-from shapleyprio.store.repositories.history import HistoryView
-from shapleyprio.store.repositories.leases import Leases
-from shapleyprio.store.repositories.observed import Observations
-from shapleyprio.store.repositories.pools import PoolsView
-from shapleyprio.store.repositories.pushes import PushesView
-from shapleyprio.store.repositories.runs import Runs, RunsView
-from shapleyprio.store.rows.accounting import (
-    AccountRow,
-    AllocatedRun,
-    CapacityRow,
-    CorrectionRow,
-    KeptBack,
-    NodeRow,
-    PendingJobs,
-    QuarantinedLine,
-    UserAfterEnd,
-    Wait,
-    Watermark,
-    WorkAfterEnd,
-)
-from shapleyprio.store.rows.cycles import (
-    GUARANTEE,
-    AcceptedClockRow,
-    ConfigurationRow,
-    CycleRow,
-    ExceptionRow,
-    Interruption,
-    PauseRow,
-    StandingRow,
-    SteeringRow,
-)
-from shapleyprio.store.rows.estimates import (
-    LATER,
-    DriftRow,
-    EstimateRow,
-    ForecastRow,
-    ToldForecast,
-    WaitingWork,
-)
-from shapleyprio.store.rows.pushes import (
-    LeaseRow,
-    ManagedValue,
-    NewPush,
-    PublishedPoints,
-    Push,
-    PushState,
-)
-from shapleyprio.store.scope import batches
-from shapleyprio.store.store import Store
-
-__all__ = [
-    "GUARANTEE",
-    "HEAD",
-    "LATER",
-    "AcceptedClockRow",
-    "AccountRow",
-    "AllocatedRun",
-    "CapacityRow",
-    "ClusterStore",
-    "ConfigurationRow",
-    "CorrectionRow",
-    "CycleRow",
-    "DriftRow",
-    "EstimateRow",
-    "EstimatesView",
-    "ExceptionRow",
-    "ForecastRow",
-    "HistoryView",
-    "Interruption",
-    "Journal",
-    "KeptBack",
-    "LeaseRow",
-    "Leases",
-    "ManagedValue",
-    "NewPush",
-    "NodeRow",
-    "Observations",
-    "PauseRow",
-    "PendingJobs",
-    "PoolsView",
-    "PublishedPoints",
-    "Push",
-    "PushState",
-    "PushesView",
-    "QuarantinedLine",
-    "Runs",
-    "RunsView",
-    "StandingRow",
-    "SteeringRow",
-    "Store",
-    "StoreBusyError",
-    "StoreConflictError",
-    "StoreError",
-    "StoreFullError",
-    "StoreSchemaError",
-    "StoreUnreachableError",
-    "ToldForecast",
-    "Transaction",
-    "UserAfterEnd",
-    "View",
-    "Wait",
-    "WaitingWork",
-    "Watermark",
-    "WorkAfterEnd",
-    "batches",
-]
+from shapleyprio.store.cluster_store import ClusterStore as ClusterStore
+from shapleyprio.store.cluster_store import Transaction as Transaction
+from shapleyprio.store.cluster_store import View as View
+from shapleyprio.store.errors import StoreBusyError as StoreBusyError
+from shapleyprio.store.errors import StoreConflictError as StoreConflictError
+from shapleyprio.store.errors import StoreError as StoreError
+from shapleyprio.store.errors import StoreFullError as StoreFullError
+from shapleyprio.store.errors import StoreSchemaError as StoreSchemaError
+from shapleyprio.store.errors import StoreUnreachableError as StoreUnreachableError
+from shapleyprio.store.journal import Journal as Journal
+from shapleyprio.store.migrations import HEAD as HEAD
+from shapleyprio.store.repositories.estimates import EstimatesView as EstimatesView
+from shapleyprio.store.repositories.history import HistoryView as HistoryView
+from shapleyprio.store.repositories.leases import Leases as Leases
+from shapleyprio.store.repositories.observed import Observations as Observations
+from shapleyprio.store.repositories.pools import PoolsView as PoolsView
+from shapleyprio.store.repositories.pushes import PushesView as PushesView
+from shapleyprio.store.repositories.runs import Runs as Runs
+from shapleyprio.store.repositories.runs import RunsView as RunsView
+from shapleyprio.store.rows.accounting import AccountRow as AccountRow
+from shapleyprio.store.rows.accounting import AllocatedRun as AllocatedRun
+from shapleyprio.store.rows.accounting import CapacityRow as CapacityRow
+from shapleyprio.store.rows.accounting import CorrectionRow as CorrectionRow
+from shapleyprio.store.rows.accounting import KeptBack as KeptBack
+from shapleyprio.store.rows.accounting import NodeRow as NodeRow
+from shapleyprio.store.rows.accounting import PendingJobs as PendingJobs
+from shapleyprio.store.rows.accounting import QuarantinedLine as QuarantinedLine
+from shapleyprio.store.rows.accounting import UserAfterEnd as UserAfterEnd
+from shapleyprio.store.rows.accounting import Wait as Wait
+from shapleyprio.store.rows.accounting import Watermark as Watermark
+from shapleyprio.store.rows.accounting import WorkAfterEnd as WorkAfterEnd
+from shapleyprio.store.rows.cycles import GUARANTEE as GUARANTEE
+from shapleyprio.store.rows.cycles import AcceptedClockRow as AcceptedClockRow
+from shapleyprio.store.rows.cycles import ConfigurationRow as ConfigurationRow
+from shapleyprio.store.rows.cycles import CycleRow as CycleRow
+from shapleyprio.store.rows.cycles import ExceptionRow as ExceptionRow
+from shapleyprio.store.rows.cycles import Interruption as Interruption
+from shapleyprio.store.rows.cycles import PauseRow as PauseRow
+from shapleyprio.store.rows.cycles import StandingRow as StandingRow
+from shapleyprio.store.rows.cycles import SteeringRow as SteeringRow
+from shapleyprio.store.rows.estimates import LATER as LATER
+from shapleyprio.store.rows.estimates import DriftRow as DriftRow
+from shapleyprio.store.rows.estimates import EstimateRow as EstimateRow
+from shapleyprio.store.rows.estimates import ForecastRow as ForecastRow
+from shapleyprio.store.rows.estimates import ToldForecast as ToldForecast
+from shapleyprio.store.rows.estimates import WaitingWork as WaitingWork
+from shapleyprio.store.rows.pushes import LeaseRow as LeaseRow
+from shapleyprio.store.rows.pushes import ManagedValue as ManagedValue
+from shapleyprio.store.rows.pushes import NewPush as NewPush
+from shapleyprio.store.rows.pushes import PublishedPoints as PublishedPoints
+from shapleyprio.store.rows.pushes import Push as Push
+from shapleyprio.store.rows.pushes import PushState as PushState
+from shapleyprio.store.scope import batches as batches
+from shapleyprio.store.store import Store as Store
