@@ -57,7 +57,7 @@ def misfit(connection: Connection) -> str | None:
     """
     found = _columns(connection)
     for name, expected in metadata.tables.items():
-        if found[name] != set(expected.c.keys()):
+        if found[name] != {column.name for column in expected.c}:
             return name
     return None
 

@@ -141,6 +141,14 @@ _MARIADB: dict[str, Any] = {
 
 metadata = MetaData()
 
+_FIELDS = {
+    "nodes": "processors",
+    "partition_name": "partition",
+    "released": "release",
+    "time_limit": "limit",
+}
+"""Column of another name than the field of the record that it holds -> the latter, its key here."""
+
 
 def table(name: str, *contents: list[Column[Any]] | Index | ForeignKeyConstraint) -> Table:
     """Returns a table of `metadata` with rows of many clusters."""
@@ -151,7 +159,7 @@ def table(name: str, *contents: list[Column[Any]] | Index | ForeignKeyConstraint
 
 def key(kind: TypeEngine[Any], *names: str) -> list[Column[Any]]:
     """Returns columns of the key, beside the cluster."""
-    return [Column(name, kind, primary_key=True, autoincrement=False) for name in names]
+    return _columns(kind, names, primary_key=True, autoincrement=False)
 
 
 def required(
@@ -164,9 +172,13 @@ def required(
         names: theirs.
         default: SQL's, for rows of before.
     """
-    return [Column(name, kind, nullable=False, server_default=default) for name in names]
+    return _columns(kind, names, nullable=False, server_default=default)
 
 
 def optional(kind: TypeEngine[Any], *names: str) -> list[Column[Any]]:
     """Returns columns that may lack a value, NULL."""
-    return [Column(name, kind, nullable=True) for name in names]
+    return _columns(kind, names, nullable=True)
+
+
+def _columns(kind: TypeEngine[Any], names: tuple[str, ...], **how: Any) -> list[Column[Any]]:
+    return [Column(name, kind, key=_FIELDS.get(name, name), **how) for name in names]

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Connection,
     Delete,
@@ -60,9 +59,13 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def columns(table: Table) -> list[Column[Any]]:
-    """Returns all columns but the cluster."""
-    return [column for column in table.c if column.name != "cluster"]
+def columns(table: Table) -> list[ColumnElement[Any]]:
+    """Returns all columns but the cluster, each called as the field of a record that it holds."""
+    return [
+        column if column.name == column.key else column.label(column.key)
+        for column in table.c
+        if column.key != "cluster"
+    ]
 
 
 def values_of(row: DataclassInstance) -> dict[str, Any]:
@@ -137,7 +140,7 @@ class Scope:
 
     def _replace(self, table: Table, rows: Iterable[dict[str, Any]]) -> None:
         """Inserts rows in place of those with the same primary keys."""
-        names = [column.name for column in table.primary_key if column.name != "cluster"]
+        names = [column.key for column in table.primary_key if column.key != "cluster"]
         for some in batches(rows, KEYS_AT_ONCE):
             self._delete(table, [{name: row[name] for name in names} for row in some])
             self._insert(table, some)

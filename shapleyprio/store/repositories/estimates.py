@@ -26,7 +26,7 @@ class EstimatesView(Scope):
 
     def waiting_work(self) -> list[WaitingWork]:
         """Returns what pending jobs brought into the newest estimate, the most first."""
-        query = select(*(column for column in columns(waiting_work) if column.name != "number"))
+        query = select(*(column for column in columns(waiting_work) if column.key != "number"))
         rows = query.where(self._here(waiting_work)).order_by(waiting_work.c.number)
         return self._read(WaitingWork, rows)
 

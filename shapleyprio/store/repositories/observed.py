@@ -76,17 +76,9 @@ class ObservationsView(Scope):
 
     def pending_jobs(self) -> list[PendingJobs]:
         """Returns the jobs that waited at the last cycle, by organization and partition."""
-        query = select(pending_jobs).where(self._here(pending_jobs))
-        rows = query.order_by(pending_jobs.c.organization, pending_jobs.c.partition_name)
-        return [
-            PendingJobs(
-                organization=row.organization,
-                partition=row.partition_name,
-                jobs=row.jobs,
-                since=row.since,
-            )
-            for row in self._connection.execute(rows)
-        ]
+        query = select(*columns(pending_jobs)).where(self._here(pending_jobs))
+        order = (pending_jobs.c.organization, pending_jobs.c.partition)
+        return self._read(PendingJobs, query.order_by(*order))
 
     def quarantined(self, limit: int = 20) -> list[QuarantinedLine]:
         """Returns lines that could not be read, those seen last first.
@@ -221,18 +213,7 @@ class Observations(ObservationsView):
     def save_pending_jobs(self, rows: Iterable[PendingJobs]) -> None:
         """Stores which jobs wait, in place of those of the cycle before."""
         self._connection.execute(delete(pending_jobs).where(self._here(pending_jobs)))
-        self._insert(
-            pending_jobs,
-            [
-                {
-                    "organization": row.organization,
-                    "partition_name": row.partition,
-                    "jobs": row.jobs,
-                    "since": row.since,
-                }
-                for row in rows
-            ],
-        )
+        self._insert(pending_jobs, [values_of(row) for row in rows])
 
     def quarantine(self, lines: Iterable[Malformed], at: int, *, more: int = 0) -> int:
         """Keeps lines that could not be read, each once, with how often it was met.

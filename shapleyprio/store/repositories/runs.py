@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, select, tuple_
@@ -18,18 +19,10 @@ from shapleyprio.store.tables import (
     work_after_end_progress,
 )
 
-_RUN = (
-    *(run.c.job_id, run.c.submit, run.c.start),
-    *(run.c.label, run.c.account, run.c.user, run.c.state, run.c.begin, run.c.end),
-    *(run.c.paused_at, run.c.nodes, run.c.released, run.c.time_limit),
-    *(run.c.partition_name, run.c.counted),
-)
-_ALLOCATION = (
-    *(allocation.c.organization, allocation.c.owner, allocation.c.processors),
-    *(allocation.c.begin, allocation.c.end),
-)
-_KEY_OF_RUN = (run.c.job_id, run.c.submit, run.c.start)
-_KEY_OF_ALLOCATION = (allocation.c.job_id, allocation.c.submit, allocation.c.start)
+_RUN = columns(run)
+_KEY_OF_RUN, _OF_RUN = _RUN[:3], [str(column.key) for column in _RUN[3:]]
+_fields_of = attrgetter(*_OF_RUN)
+_KEY_OF_ALLOCATION, _ALLOCATION = columns(allocation)[:3], columns(allocation)[4:]
 
 
 class RunsView(Scope):
@@ -163,14 +156,14 @@ class RunsView(Scope):
             allocation.c[name] == run.c[name] for name in ("cluster", "job_id", "submit", "start")
         ]
         query = (
-            select(allocation.c.organization, run.c.partition_name, run.c.start - run.c.released)
+            select(allocation.c.organization, run.c.partition, run.c.start - run.c.release)
             .join(run, and_(*same_run))
             .where(
                 self._here(allocation),
                 allocation.c.begin >= since,  # for which there is an index
                 allocation.c.number == 0,
                 run.c.start >= since,
-                run.c.released > 0,
+                run.c.release > 0,
                 allocation.c.organization != NOBODY,
             )
         )
@@ -237,12 +230,12 @@ class Runs(RunsView):
         for batch in batches(runs, KEYS_AT_ONCE):
             placed = {item[0].key: item for item in batch}
             known = self._stored(placed) if old is None else placed.keys() & old
-            self._delete(run, [_key_values(key) for key in known])
+            self._delete(run, [key._asdict() for key in known])
             self._insert(run, [_run_values(item) for item, _ in placed.values()])
             self._insert(
                 allocation,
                 [
-                    _allocation_values(key, number, item)
+                    {**key._asdict(), "number": number, **values_of(item)}
                     for key, (_, allocations) in placed.items()
                     for number, item in enumerate(allocations)
                 ],
@@ -250,7 +243,7 @@ class Runs(RunsView):
 
     def remove(self, keys: Iterable[RunKey]) -> None:
         """Deletes runs and their allocations."""
-        self._delete(run, [_key_values(key) for key in keys])
+        self._delete(run, [key._asdict() for key in keys])
 
     def prunable_until(self, before: int) -> int:
         """Returns by when those of the runs that ended by then ended that one transaction prunes.
@@ -288,54 +281,8 @@ class Runs(RunsView):
 
 
 def _run_of(row: Sequence[Any]) -> Run:
-    job_id, submit, start, label, account, user, state, begin, end = row[:9]
-    paused_at, nodes, released, time_limit, partition, counted = row[9 : len(_RUN)]
-    return Run(
-        key=RunKey(job_id, submit, start),
-        label=label,
-        account=account,
-        user=user,
-        partition=partition,
-        state=state,
-        release=released,
-        limit=time_limit,
-        begin=begin,
-        end=end,
-        paused_at=paused_at,
-        processors=nodes,
-        counted=counted,
-    )
-
-
-def _key_values(key: RunKey) -> dict[str, Any]:
-    return {"job_id": key.job_id, "submit": key.submit, "start": key.start}
+    return Run(key=RunKey(*row[:3]), **dict(zip(_OF_RUN, row[3:], strict=False)))
 
 
 def _run_values(item: Run) -> dict[str, Any]:
-    return {
-        **_key_values(item.key),
-        "label": item.label,
-        "account": item.account,
-        "user": item.user,
-        "state": item.state,
-        "begin": item.begin,
-        "end": item.end,
-        "paused_at": item.paused_at,
-        "nodes": item.processors,
-        "released": item.release,
-        "time_limit": item.limit,
-        "partition_name": item.partition,
-        "counted": item.counted,
-    }
-
-
-def _allocation_values(key: RunKey, number: int, item: Allocation) -> dict[str, Any]:
-    return {
-        **_key_values(key),
-        "number": number,
-        "organization": item.organization,
-        "owner": item.owner,
-        "processors": item.processors,
-        "begin": item.begin,
-        "end": item.end,
-    }
+    return {**item.key._asdict(), **dict(zip(_OF_RUN, _fields_of(item), strict=True))}
