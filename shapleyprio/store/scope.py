@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Delete,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    func,
     insert,
     select,
 )
@@ -91,6 +93,25 @@ class Scope:
         """Returns the name under which a table has the rows: the values in Slurm are not split."""
         return cluster_behind(self.cluster) if table in OF_CLUSTERS else self.cluster
 
+    def _rows(self, table: Table, *conditions: ColumnElement[bool]) -> Select[Any]:
+        """Selects rows, as far as they meet the conditions."""
+        return select(*columns(table)).where(self._here(table), *conditions)
+
+    def _last(self, column: Column[int], *conditions: ColumnElement[bool]) -> int:
+        """Returns the largest value in these rows; 0 without any."""
+        query = select(func.max(column)).where(self._here(column.table), *conditions)
+        return self._connection.execute(query).scalar() or 0
+
+    def _clear(self, table: Table, *conditions: ColumnElement[bool]) -> int:
+        """Deletes these rows; returns how many."""
+        return self._connection.execute(
+            delete(table).where(self._here(table), *conditions)
+        ).rowcount
+
+    def _read_one(self, kind: Callable[..., T], query: Select[Any]) -> T | None:
+        """Returns the record of the first row; None if there is none."""
+        return next(iter(self._read(kind, query)), None)
+
     def _read(self, kind: Callable[..., T], query: Select[Any]) -> list[T]:
         """Returns one record for each row, its fields named as the columns."""
         return [kind(**row) for row in self._connection.execute(query).mappings()]
@@ -125,11 +146,8 @@ class Scope:
             condition: what they have to meet.
             by: the lowest of this column go; more than so many may have the same.
         """
-        here = self._here(table) & condition
         last = self._of_some(table, condition, by)
-        if last is not None:
-            here &= by <= last
-        return self._connection.execute(delete(table).where(here)).rowcount
+        return self._clear(table, condition if last is None else condition & (by <= last))
 
     def _of_some(
         self, table: Table, condition: ColumnElement[bool], by: ColumnElement[Any]

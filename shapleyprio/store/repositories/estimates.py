@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 
 from shapleyprio.store.rows.estimates import EstimateRow, WaitingWork
 from shapleyprio.store.scope import Scope, columns, values_of
@@ -19,9 +19,7 @@ class EstimatesView(Scope):
         newest = select(func.max(estimate.c.t)).where(self._here(estimate))
         if until is not None:
             newest = newest.where(estimate.c.t <= until)
-        query = select(*columns(estimate)).where(
-            self._here(estimate), estimate.c.t == newest.scalar_subquery()
-        )
+        query = self._rows(estimate, estimate.c.t == newest.scalar_subquery())
         return self._read(EstimateRow, query.order_by(estimate.c.organization))
 
     def waiting_work(self) -> list[WaitingWork]:
@@ -47,7 +45,7 @@ class Estimates(EstimatesView):
             waiting: what pending jobs brought into it, the most first; that of others goes.
         """
         self._replace(estimate, [values_of(row) for row in rows])
-        self._connection.execute(delete(waiting_work).where(self._here(waiting_work)))
+        self._clear(waiting_work)
         numbered = ({"number": number, **values_of(row)} for number, row in enumerate(waiting))
         self._insert(waiting_work, list(numbered))
 
@@ -60,9 +58,7 @@ class Estimates(EstimatesView):
 
     def forget_estimates(self, since: int) -> None:
         """Deletes the estimates made for that second or later: they rest on what is corrected."""
-        self._connection.execute(
-            delete(estimate).where(self._here(estimate), estimate.c.t >= since)
-        )
+        self._clear(estimate, estimate.c.t >= since)
 
     def prune(self, before: int) -> int:
         """Deletes the estimates made before; returns how many rows."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import bindparam, delete, select, update
 
 from shapleyprio.store.rows.estimates import ForecastRow, ToldForecast
-from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.store.scope import Scope, values_of
 from shapleyprio.store.tables import start_forecast, told_forecast
 
 
@@ -16,21 +16,16 @@ class ForecastsView(Scope):
 
     def latest(self) -> list[ForecastRow]:
         """Returns the newest forecasts, in no order."""
-        query = select(*columns(start_forecast)).where(self._here(start_forecast))
-        return self._read(ForecastRow, query)
+        return self._read(ForecastRow, self._rows(start_forecast))
 
     def of_job(self, job_id: int) -> ForecastRow | None:
         """Returns the newest forecast of a job; None if there is none."""
-        query = select(*columns(start_forecast)).where(
-            self._here(start_forecast), start_forecast.c.job_id == job_id
-        )
-        return next(iter(self._read(ForecastRow, query)), None)
+        query = self._rows(start_forecast, start_forecast.c.job_id == job_id)
+        return self._read_one(ForecastRow, query)
 
     def judged(self, since: int, limit: int, organization: str | None = None) -> list[ToldForecast]:
         """Returns forecasts of jobs that started then or later, those that did last first."""
-        query = select(*columns(told_forecast)).where(
-            self._here(told_forecast), told_forecast.c.start >= since
-        )
+        query = self._rows(told_forecast, told_forecast.c.start >= since)
         if organization is not None:
             query = query.where(told_forecast.c.organization == organization)
         order = (told_forecast.c.start.desc(), told_forecast.c.job_id, told_forecast.c.t)
@@ -55,7 +50,7 @@ class Forecasts(ForecastsView):
             rows: of all jobs.
             told: which of them are to be judged.
         """
-        self._connection.execute(delete(start_forecast).where(self._here(start_forecast)))
+        self._clear(start_forecast)
         self._insert(start_forecast, [values_of(row) for row in rows])
         self._replace(told_forecast, [{**values_of(row), "start": None} for row in told])
 

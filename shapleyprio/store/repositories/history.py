@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     Table,
     case,
-    delete,
     func,
     select,
     true,
@@ -26,7 +25,7 @@ from shapleyprio.store.rows.cycles import (
     SteeringRow,
 )
 from shapleyprio.store.rows.estimates import DriftRow
-from shapleyprio.store.scope import Scope, columns, of_cluster, values_of
+from shapleyprio.store.scope import Scope, of_cluster, values_of
 from shapleyprio.store.tables import (
     accepted_clock,
     account,
@@ -49,26 +48,22 @@ class HistoryView(Scope):
 
     def next_cycle(self) -> int:
         """Returns the number for a new cycle; numbers are not used twice."""
-        query = select(func.max(cycle.c.number)).where(self._here(cycle))
-        return (self._connection.execute(query).scalar_one() or 0) + 1
+        return self._last(cycle.c.number) + 1
 
     def last_cycle(self, *, outcome: str | None = None) -> CycleRow | None:
         """Returns the newest cycle (with that outcome)."""
-        query = select(*columns(cycle)).where(self._here(cycle))
+        query = self._rows(cycle)
         if outcome is not None:
             query = query.where(cycle.c.outcome == outcome)
-        rows = self._read(CycleRow, query.order_by(cycle.c.number.desc()).limit(1))
-        return rows[0] if rows else None
+        return self._read_one(CycleRow, query.order_by(cycle.c.number.desc()).limit(1))
 
     def cycle(self, number: int) -> CycleRow | None:
         """Returns the cycle with that number, None if it is not stored."""
-        query = select(*columns(cycle)).where(self._here(cycle), cycle.c.number == number)
-        rows = self._read(CycleRow, query)
-        return rows[0] if rows else None
+        return self._read_one(CycleRow, self._rows(cycle, cycle.c.number == number))
 
     def cycles(self, since: int = 0, limit: int = 20) -> list[CycleRow]:
         """Returns cycles that started at `since` or later, newest first."""
-        query = select(*columns(cycle)).where(self._here(cycle))
+        query = self._rows(cycle)
         if since:  # or a database may find all cycles by when they started, and then sort them
             query = query.where(cycle.c.started >= since)
         return self._read(CycleRow, query.order_by(cycle.c.number.desc()).limit(limit))
@@ -143,13 +138,9 @@ class HistoryView(Scope):
 
     def missed(self, since: int) -> int:
         """Counts the jobs that the table of points missed, in cycles started then or later."""
-        query = select(func.sum(cycle.c.missed))
-        return int(
-            self._connection.execute(
-                query.where(self._here(cycle), cycle.c.started >= since)
-            ).scalar_one()
-            or 0
-        )
+        missed = select(func.sum(cycle.c.missed))
+        query = missed.where(self._here(cycle), cycle.c.started >= since)
+        return int(self._connection.execute(query).scalar_one() or 0)
 
     def latest_standings(self, before: int | None = None) -> list[StandingRow]:
         """Returns standings of the newest cycle that has some (before that second).
@@ -160,14 +151,14 @@ class HistoryView(Scope):
         if before is not None:
             cycles = cycles.where(standing.c.t < before)
         newest = cycles.scalar_subquery()
-        query = select(*columns(standing)).where(self._here(standing), standing.c.cycle == newest)
+        query = self._rows(standing, standing.c.cycle == newest)
         return self._read(StandingRow, query.order_by(standing.c.organization))
 
     def standings(
         self, since: int, organization: str | None = None, limit: int = 1000
     ) -> list[StandingRow]:
         """Returns standings (of that organization) at `since` or later, newest first."""
-        query = select(*columns(standing)).where(self._here(standing), standing.c.t >= since)
+        query = self._rows(standing, standing.c.t >= since)
         if organization is not None:
             query = query.where(standing.c.organization == organization)
         order = (standing.c.cycle.desc(), standing.c.organization)  # a clock may go back
@@ -175,7 +166,7 @@ class HistoryView(Scope):
 
     def steering(self, since: int = 0, until: int | None = None) -> list[SteeringRow]:
         """Returns what steered at `since` and from then on (before `until`), the oldest first."""
-        query = select(*columns(steering)).where(self._here(steering))
+        query = self._rows(steering)
         if until is not None:
             query = query.where(steering.c.since < until)
         rows = self._read(SteeringRow, query.order_by(steering.c.since))
@@ -184,18 +175,16 @@ class HistoryView(Scope):
 
     def configurations(self, since: int) -> list[ConfigurationRow]:
         """Returns those of `since` and later, the oldest first, behind the one then in force."""
-        in_force = _in_force(self._here(configuration), since).scalar_subquery()
-        query = select(*columns(configuration)).where(
-            self._here(configuration),
-            (configuration.c.at >= since) | (configuration.c.number == in_force),
+        in_force = self._in_force(since)
+        query = self._rows(
+            configuration, (configuration.c.at >= since) | (configuration.c.number == in_force)
         )
         return self._read(ConfigurationRow, query.order_by(configuration.c.number))
 
     def accepted_clocks(self, since: int = 0) -> list[AcceptedClockRow]:
         """Returns those that were accepted at `since` or later, the oldest first."""
-        at = accepted_clock.c.at
-        query = select(*columns(accepted_clock)).where(self._here(accepted_clock), at >= since)
-        return self._read(AcceptedClockRow, query.order_by(at))
+        query = self._rows(accepted_clock, accepted_clock.c.at >= since)
+        return self._read(AcceptedClockRow, query.order_by(accepted_clock.c.at))
 
     def drifts(
         self, since: int = 0, organization: str | None = None, limit: int = 1000
@@ -204,11 +193,16 @@ class HistoryView(Scope):
 
         The newest come first.
         """
-        query = select(*columns(drift)).where(self._here(drift), drift.c.t >= since)
+        query = self._rows(drift, drift.c.t >= since)
         if organization is not None:
             query = query.where(drift.c.organization == organization)
         order = (drift.c.t.desc(), drift.c.organization, drift.c.schedule)
         return self._read(DriftRow, query.order_by(*order).limit(limit))
+
+    def _in_force(self, at: int) -> int:
+        """Returns the number of the configuration that was in force before a second; 0 for none."""
+        made, taken_over = configuration.c.at < at, configuration.c.refused == ""
+        return self._last(configuration.c.number, made, taken_over)
 
 
 class History(HistoryView):
@@ -254,11 +248,8 @@ class History(HistoryView):
 
     def _prune_steering(self, before: int) -> int:
         """Deletes what did not steer any more by then; returns how many rows."""
-        in_force = select(func.max(steering.c.since)).where(
-            self._here(steering), steering.c.since <= before
-        )
-        last = self._connection.execute(in_force).scalar_one()
-        return self._delete_some(steering, steering.c.since < (last or 0), steering.c.since)
+        last = self._last(steering.c.since, steering.c.since <= before)
+        return self._delete_some(steering, steering.c.since < last, steering.c.since)
 
     def note_configuration(self, at: int, version: str, written: Mapping[str, str]) -> None:
         """Stores the configuration that is taken over, if it or the version is another one."""
@@ -271,18 +262,15 @@ class History(HistoryView):
         self._note(at, version, {}, why)
 
     def _note(self, at: int, version: str, written: Mapping[str, str], refused: str) -> None:
-        last = self._connection.execute(
-            select(func.max(configuration.c.number)).where(self._here(configuration))
-        ).scalar_one()
+        number = self._last(configuration.c.number) + 1
         row = ConfigurationRow(
-            number=(last or 0) + 1, at=at, version=version, written=written, refused=refused
+            number=number, at=at, version=version, written=written, refused=refused
         )
         self._insert(configuration, [values_of(row)])
 
     def _prune_configurations(self, before: int) -> int:
         """Deletes those before the one that was in force then; returns how many rows."""
-        kept = self._connection.execute(_in_force(self._here(configuration), before)).scalar()
-        old = configuration.c.number < (kept or 0)
+        old = configuration.c.number < self._in_force(before)
         return self._delete_some(configuration, old, configuration.c.number)
 
     def note_accepted_clock(self, row: AcceptedClockRow) -> None:
@@ -301,29 +289,21 @@ class History(HistoryView):
                 .where(self._here(moment.table), moment > row.at)
                 .values({moment.name: row.at})
             )
-        self._connection.execute(delete(drift).where(self._here(drift), drift.c.t > row.at))
+        self._clear(drift, drift.c.t > row.at)
 
     def _bring_back(self, table: Table, now: int, meant: ColumnElement[bool]) -> None:
         """Lets rows that begin after a second begin then; of several of one key, the last one."""
         since = table.c.since
-        query = select(*columns(table)).where(self._here(table), since > now, meant)
-        ahead = [dict(row) for row in self._connection.execute(query.order_by(since)).mappings()]
+        query = self._rows(table, since > now, meant).order_by(since)
+        ahead: list[dict[str, Any]] = self._read(dict, query)
         keys = [key.name for key in table.primary_key if key.name not in {"cluster", "since"}]
         self._delete(table, [{name: row[name] for name in ("since", *keys)} for row in ahead])
         last = {tuple(row[name] for name in keys): row | {"since": now} for row in ahead}
         self._replace(table, list(last.values()))
 
-    def _prune_accepted_clocks(self, before: int) -> int:
-        """Deletes those accepted before; returns how many rows."""
-        return self._delete_some(accepted_clock, accepted_clock.c.at < before, accepted_clock.c.at)
-
     def save_drifts(self, rows: Iterable[DriftRow]) -> None:
         """Stores drifts, in place of those of the same window's end."""
         self._replace(drift, [values_of(row) for row in rows])
-
-    def _prune_drifts(self, before: int) -> int:
-        """Deletes the drifts of windows that ended before; returns how many rows."""
-        return self._delete_some(drift, drift.c.t < before, drift.c.t)
 
     def prune(self, before: int) -> int:
         """Deletes what is older, `PRUNED_AT_ONCE` of each kind; returns how many rows.
@@ -334,17 +314,10 @@ class History(HistoryView):
             self._prune_cycles(before)
             + self._prune_steering(before)
             + self._prune_configurations(before)
-            + self._prune_accepted_clocks(before)
-            + self._prune_drifts(before)
+            + self._delete_some(accepted_clock, accepted_clock.c.at < before, accepted_clock.c.at)
+            + self._delete_some(drift, drift.c.t < before, drift.c.t)
         )
 
 
 def _what(row: SteeringRow) -> tuple[str, str, str]:
     return row.rule, row.chosen, row.channel
-
-
-def _in_force(here: ColumnElement[bool], at: int) -> Select[tuple[int]]:
-    """Selects the number of the configuration that was in force before a second."""
-    return select(func.max(configuration.c.number)).where(
-        here, configuration.c.at < at, configuration.c.refused == ""
-    )

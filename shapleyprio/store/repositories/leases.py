@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, insert, select, update
+from sqlalchemy import BigInteger, insert, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -12,7 +12,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from shapleyprio.store import migrations
 from shapleyprio.store.errors import StoreBusyError, StoreSchemaError
 from shapleyprio.store.rows.pushes import LeaseRow
-from shapleyprio.store.scope import Scope, columns
+from shapleyprio.store.scope import Scope
 from shapleyprio.store.tables import lease
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ class LeasesView(Scope):
     def read(self) -> LeaseRow | None:
         """Returns the lease as it stands, be it held or not; None if there never was one."""
         age = (_DatabaseSeconds() - lease.c.renewed_at).label("age")
-        rows = self._read(LeaseRow, select(*columns(lease), age).where(self._here(lease)))
-        return rows[0] if rows else None
+        return self._read_one(LeaseRow, self._rows(lease).add_columns(age))
 
 
 class Leases(LeasesView):

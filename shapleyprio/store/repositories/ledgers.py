@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from shapleyprio.fairness.ledger import Entry
 from shapleyprio.fairness.tenure import Kind, Tenure, Tenures
@@ -27,7 +27,7 @@ class LedgersView(Scope):
             earlier: of what was executed before the cluster's stay in its pool.
         """
         table = earlier_ledger if earlier else ledger
-        rows = self._connection.execute(select(*columns(table)).where(self._here(table)))
+        rows = self._connection.execute(self._rows(table))
         return {
             (organization, owner): Entry(Moments(*moments[:3]), Moments(*moments[3:]))
             for organization, owner, *moments in rows
@@ -45,19 +45,16 @@ class LedgersView(Scope):
 
     def watermark(self) -> Watermark | None:
         """Returns how far the accounts have come; None before the first time."""
-        rows = self._read(Watermark, select(*columns(watermark)).where(self._here(watermark)))
-        return rows[0] if rows else None
+        return self._read_one(Watermark, self._rows(watermark))
 
     def corrections(self) -> list[CorrectionRow]:
         """Returns all that was ever corrected, the oldest first."""
-        query = select(*columns(correction)).where(self._here(correction))
         key = (correction.c.number, correction.c.kind, correction.c.name)
-        return self._read(CorrectionRow, query.order_by(*key))
+        return self._read(CorrectionRow, self._rows(correction).order_by(*key))
 
     def next_correction(self) -> int:
         """Returns the number for the next correction; they count up from 1."""
-        last = select(func.max(correction.c.number)).where(self._here(correction))
-        return (self._connection.execute(last).scalar() or 0) + 1
+        return self._last(correction.c.number) + 1
 
 
 class Ledgers(LedgersView):
@@ -72,22 +69,13 @@ class Ledgers(LedgersView):
             entries: (organization, owner) -> moments.
             earlier: of what was executed before the cluster's stay in its pool.
         """
-        self._replace(
-            earlier_ledger if earlier else ledger,
-            [
-                {
-                    "organization": organization,
-                    "owner": owner,
-                    "total_processors": entry.total.processors,
-                    "total_first": entry.total.first,
-                    "total_second": entry.total.second,
-                    "folded_processors": entry.folded.processors,
-                    "folded_first": entry.folded.first,
-                    "folded_second": entry.folded.second,
-                }
-                for (organization, owner), entry in entries.items()
-            ],
-        )
+        rows = [
+            (*pair, *values_of(entry.total).values(), *values_of(entry.folded).values())
+            for pair, entry in entries.items()
+        ]
+        table = earlier_ledger if earlier else ledger
+        names = [str(column.key) for column in columns(table)]
+        self._replace(table, [dict(zip(names, row, strict=True)) for row in rows])
 
     def save_tenures(self, histories: Mapping[tuple[Kind, str], Sequence[Tenure]]) -> None:
         """Makes rows the whole history of a node, an account or a partition.

@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store.rows.accounting import (
@@ -24,7 +24,7 @@ from shapleyprio.store.rows.accounting import (
     PendingJobs,
     QuarantinedLine,
 )
-from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.store.scope import Scope, values_of
 from shapleyprio.store.tables import (
     account,
     capacity,
@@ -56,29 +56,26 @@ class ObservationsView(Scope):
 
     def capacities(self) -> list[CapacityRow]:
         """Returns every change of every organization's processors, by second and organization."""
-        query = select(*columns(capacity)).where(self._here(capacity))
-        return self._read(CapacityRow, query.order_by(capacity.c.since, capacity.c.organization))
+        order = (capacity.c.since, capacity.c.organization)
+        return self._read(CapacityRow, self._rows(capacity).order_by(*order))
 
     def node_rows(self) -> list[NodeRow]:
         """Returns every change of every node, by name, the oldest first."""
-        query = select(*columns(node)).where(self._here(node))
-        return self._read(NodeRow, query.order_by(node.c.name, node.c.since))
+        return self._read(NodeRow, self._rows(node).order_by(node.c.name, node.c.since))
 
     def account_rows(self) -> list[AccountRow]:
         """Returns every change of every account's place in the tree, by name, the oldest first."""
-        query = select(*columns(account)).where(self._here(account))
-        return self._read(AccountRow, query.order_by(account.c.name, account.c.since))
+        order = (account.c.name, account.c.since)
+        return self._read(AccountRow, self._rows(account).order_by(*order))
 
     def kept_back(self) -> dict[int, KeptBack]:
         """Returns job id -> what is known of it."""
-        query = select(*columns(kept_back)).where(self._here(kept_back))
-        return {row.job_id: row for row in self._read(KeptBack, query)}
+        return {row.job_id: row for row in self._read(KeptBack, self._rows(kept_back))}
 
     def pending_jobs(self) -> list[PendingJobs]:
         """Returns the jobs that waited at the last cycle, by organization and partition."""
-        query = select(*columns(pending_jobs)).where(self._here(pending_jobs))
         order = (pending_jobs.c.organization, pending_jobs.c.partition)
-        return self._read(PendingJobs, query.order_by(*order))
+        return self._read(PendingJobs, self._rows(pending_jobs).order_by(*order))
 
     def quarantined(self, limit: int = 20) -> list[QuarantinedLine]:
         """Returns lines that could not be read, those seen last first.
@@ -212,7 +209,7 @@ class Observations(ObservationsView):
 
     def save_pending_jobs(self, rows: Iterable[PendingJobs]) -> None:
         """Stores which jobs wait, in place of those of the cycle before."""
-        self._connection.execute(delete(pending_jobs).where(self._here(pending_jobs)))
+        self._clear(pending_jobs)
         self._insert(pending_jobs, [values_of(row) for row in rows])
 
     def quarantine(self, lines: Iterable[Malformed], at: int, *, more: int = 0) -> int:
@@ -279,9 +276,7 @@ class Observations(ObservationsView):
             how many.
         """
         columns = quarantined_line.c
-        deleted = self._connection.execute(
-            delete(quarantined_line).where(self._here(quarantined_line), columns.last_seen < before)
-        ).rowcount
+        deleted = self._clear(quarantined_line, columns.last_seen < before)
         crowded = self._connection.execute(
             select(columns.digest, columns.last_seen, columns.times)
             .where(

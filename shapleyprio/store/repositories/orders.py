@@ -17,13 +17,11 @@ class AdminOrdersView(Scope):
 
     def pause(self) -> PauseRow | None:
         """Returns the pause that lasts; None if nothing is paused."""
-        query = select(*columns(pause)).where(self._here(pause), pause.c.until.is_(None))
-        return next(iter(self._read(PauseRow, query)), None)
+        return self._read_one(PauseRow, self._rows(pause, pause.c.until.is_(None)))
 
     def pauses(self, since: int = 0) -> list[PauseRow]:
         """Returns the pauses that lasted at `since` or began later, the oldest first."""
-        query = select(*columns(pause)).where(self._here(pause))
-        rows = self._read(PauseRow, query.order_by(pause.c.since))
+        rows = self._read(PauseRow, self._rows(pause).order_by(pause.c.since))
         return [row for row in rows if row.until is None or row.until > since]
 
     def exceptions(self, since: int | None = None) -> list[ExceptionRow]:
@@ -32,9 +30,9 @@ class AdminOrdersView(Scope):
         Args:
             since: second; also those that had not ended by then.
         """
-        query = select(*columns(exception)).where(self._here(exception))
         lasting = exception.c.ended.is_(None)
-        query = query.where(lasting if since is None else lasting | (exception.c.ended > since))
+        wanted = lasting if since is None else lasting | (exception.c.ended > since)
+        query = self._rows(exception, wanted)
         return self._read(ExceptionRow, query.order_by(exception.c.since, exception.c.job_id))
 
     def ordered(self) -> list[ExceptionRow]:

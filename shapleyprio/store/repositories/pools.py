@@ -6,11 +6,11 @@ from collections.abc import Collection
 from itertools import groupby
 from operator import itemgetter
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 
 from shapleyprio.fairness.pool import ClusterBalances, Stay
 from shapleyprio.fairness.trajectory import Trajectory
-from shapleyprio.store.scope import Scope, columns, values_of
+from shapleyprio.store.scope import Scope, values_of
 from shapleyprio.store.tables import balance, earlier_ledger, standing, stay, watermark
 
 _FOUND = ("cluster", "since", "t", "weight", "all_parts")
@@ -22,8 +22,7 @@ class PoolsView(Scope):
 
     def stay(self) -> Stay | None:
         """Returns the stay of the cluster in a pool; None if it is in none."""
-        rows = self._read(Stay, select(*columns(stay)).where(self._here(stay)))
-        return rows[0] if rows else None
+        return self._read_one(Stay, self._rows(stay))
 
     def stays(self) -> dict[str, Stay]:
         """Returns the stays of all ledgers in the store, other clusters' among them."""
@@ -89,12 +88,11 @@ class Pools(PoolsView):
     def end_stay(self) -> None:
         """Stores that the cluster is in no pool; what it found in its stay remains."""
         for table in (stay, earlier_ledger):
-            self._connection.execute(delete(table).where(self._here(table)))
+            self._clear(table)
 
     def save_balances(self, pool: str, found: ClusterBalances) -> None:
         """Stores what the cluster has found in its stay, in place of what it had before."""
-        here = (balance.c.pool == pool, balance.c.since == found.since)
-        self._connection.execute(delete(balance).where(self._here(balance), *here))
+        self._clear(balance, balance.c.pool == pool, balance.c.since == found.since)
         self._insert(
             balance,
             [

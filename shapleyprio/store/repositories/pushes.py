@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, func, select, update
+from sqlalchemy import bindparam, select, update
 
 from shapleyprio.store.rows.pushes import ManagedValue, NewPush, PublishedPoints, Push, PushState
-from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, columns, values_of
+from shapleyprio.store.scope import KEYS_AT_ONCE, Scope, batches, values_of
 from shapleyprio.store.tables import managed_value, published_points, push
 
 VALUES_REMEMBERED = 64
@@ -57,8 +56,7 @@ class PushesView(Scope):
 
     def last_push(self) -> int:
         """Returns the number of the newest push; 0 if there is none. It is never pruned."""
-        query = select(func.max(push.c.number)).where(self._here(push))
-        return self._connection.execute(query).scalar_one() or 0
+        return self._last(push.c.number)
 
     def keys_pushed_after(self, channel: str, number: int) -> set[str]:
         """Returns the keys of pushes on the channel with larger numbers."""
@@ -69,24 +67,20 @@ class PushesView(Scope):
 
     def open_pushes(self) -> list[Push]:
         """Returns pushes still planned, oldest first: left behind by a crash."""
-        planned = self._pushes().where(push.c.state == PushState.PLANNED)
+        planned = self._rows(push, push.c.state == PushState.PLANNED)
         # sorted here: asked to sort, a database may read all pushes in order instead of these few
         return sorted(self._read(Push, planned), key=lambda item: item.number)
 
     def latest(self, limit: int = 20, key: str | None = None) -> list[Push]:
         """Returns pushes (to the job or QOS with that key), newest first."""
-        query = self._pushes()
+        query = self._rows(push)
         if key is not None:
             query = query.where(push.c.key == key)
         return self._read(Push, query.order_by(push.c.number.desc()).limit(limit))
 
-    def _pushes(self) -> Select[Any]:
-        return select(*columns(push)).where(self._here(push))
-
     def published_points(self) -> PublishedPoints | None:
         """Returns what the table of points has given; None if there never was one."""
-        query = select(*columns(published_points)).where(self._here(published_points))
-        return next(iter(self._read(PublishedPoints, query)), None)
+        return self._read_one(PublishedPoints, self._rows(published_points))
 
 
 class Pushes(PushesView):
@@ -175,11 +169,7 @@ class Pushes(PushesView):
 
     def save_managed_values(self, channel: str, managed: Mapping[str, ManagedValue]) -> None:
         """Makes these managed values all of the channel's."""
-        self._connection.execute(
-            delete(managed_value).where(
-                self._here(managed_value), managed_value.c.channel == channel
-            )
-        )
+        self._clear(managed_value, managed_value.c.channel == channel)
         rows = [{"channel": channel, "key": key, **values_of(row)} for key, row in managed.items()]
         self._insert(managed_value, rows)
 
@@ -248,7 +238,7 @@ class Pushes(PushesView):
         if row is not None:
             self._save(before, row)
         elif before is not None:
-            self._connection.execute(delete(published_points).where(self._here(published_points)))
+            self._clear(published_points)
 
     def _save(self, before: PublishedPoints | None, row: PublishedPoints) -> None:
         if row != before:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, and_, func, select, tuple_
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.fairness.tenure import NOBODY, Allocation
@@ -204,8 +204,7 @@ class RunsView(Scope):
     def work_after_end(self) -> list[WorkAfterEnd]:
         """Returns all that is known, by the runs' keys."""
         table = work_after_end
-        query = select(*columns(table)).where(self._here(table)).order_by(*table.primary_key)
-        return self._read(WorkAfterEnd, query)
+        return self._read(WorkAfterEnd, self._rows(table).order_by(*table.primary_key))
 
     def work_after_end_until(self) -> int | None:
         """Returns up to which end of runs Slurm was asked; None before the first time."""
@@ -256,8 +255,7 @@ class Runs(RunsView):
 
     def prune(self, before: int) -> int:
         """Deletes the runs that ended by then, and their allocations; returns how many runs."""
-        statement = delete(run).where(self._here(run), run.c.end <= before)
-        return self._connection.execute(statement).rowcount
+        return self._clear(run, run.c.end <= before)
 
     def _stored(self, keys: Collection[RunKey]) -> Iterator[RunKey]:
         for ids in batches(sorted({key.job_id for key in keys}), KEYS_AT_ONCE):
@@ -269,9 +267,7 @@ class Runs(RunsView):
     def save_work_after_end(self, rows: Iterable[WorkAfterEnd], *, asked_until: int) -> None:
         """Stores what was found of all runs that ended by then and after the time before."""
         self._replace(work_after_end, [values_of(row) for row in rows])
-        self._connection.execute(
-            delete(work_after_end_progress).where(self._here(work_after_end_progress))
-        )
+        self._clear(work_after_end_progress)
         self._insert(work_after_end_progress, [{"until": asked_until}])
 
     def prune_work_after_end(self, before: int) -> int:
