@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, RankJson
+from shapleyprio.daemon.answering.explain_ranks import FIGURES, RankedOrganization
 from shapleyprio.daemon.answering.freshness import exception_as_json
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.drift.figures import LastWindow
@@ -19,6 +19,9 @@ from shapleyprio.store import LATER, ExceptionRow, ForecastRow, Push, SteeringRo
 
 FORESEEN = frozenset({"turn", "time", "dependency", "reservation", "limit"})
 """What jobs wait for that have a forecast."""
+
+OF_PUSH = ("cycle", "at", "channel", "target", "old", "new", "state")
+"""What is told of each write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,18 +174,7 @@ class JobExplanation:
             "tied_ahead": self.tied_ahead,
             "own_ahead": self.own_ahead,
             **self.basis.as_json(),
-            "pushes": [
-                {
-                    "cycle": p.cycle,
-                    "at": p.at,
-                    "channel": p.channel,
-                    "target": p.target,
-                    "old": p.old,
-                    "new": p.new,
-                    "state": p.state,
-                }
-                for p in self.pushes
-            ],
+            "pushes": [{name: getattr(one, name) for name in OF_PUSH} for one in self.pushes],
             "at_submission": self.given and self.given.new,
             "by_hand": dict(self.by_hand),
             "exception": self.exception and exception_as_json(self.exception),
@@ -270,4 +262,4 @@ def _job_as_json(job: PendingJob | None) -> dict[str, Any] | None:
 
 def _rank_as_json(ranked: RankedOrganization | None) -> dict[str, object]:
     """Returns a value for json.dumps; without a rank all its keys are there and null."""
-    return dict.fromkeys(RankJson.__annotations__) if ranked is None else dict(ranked.as_json())
+    return dict.fromkeys(FIGURES) if ranked is None else ranked.as_json()

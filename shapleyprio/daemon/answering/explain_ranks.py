@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, TypedDict
+from operator import attrgetter
+from typing import Any
 
 from shapleyprio.common.wording import HOUR
 from shapleyprio.daemon.answering.mutual_gain import Estimated, MutualGain
 from shapleyprio.daemon.answering.waiting_work import OrganizationWaitingWork
 from shapleyprio.daemon.drift.figures import LastWindow
 from shapleyprio.store import StandingRow
-
-
-class RankJson(TypedDict):
-    """The keys under which an organization's rank stands in JSON."""
-
-    organization: str
-    rank: int
-    organizations: int
-    contribution: int
-    utility: int
-    balance: int
-    score: int
-    balance_per_part: float | None
-    drift_seconds: float | None
-    reason: str
-    points: int
-    before: dict[str, int]
-    fair_share: dict[str, Any]
-    value: dict[str, Any] | None
-    waiting_work: dict[str, Any] | None
-    union: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,23 +35,14 @@ class UnionRank:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankedOrganization:
-    """An organization among the others.
+class RankedOrganization(StandingRow):
+    """An organization among the others, and what its standing is.
 
     Attributes:
-        organization: its name.
         rank: by the ranking rule, 1 is served first.
         organizations: how many there are.
-        contribution, utility, balance: φ (or φ̃), ψ and their difference in part-seconds.
-        score: by which the rule orders the organizations; under directcontr the balance.
-        balance_per_part: balance / parts completed by all, in seconds: owed if positive; None if
-            no parts are known of.
         delay: seconds by which it was late in the last replayed window (ahead, if negative); None
             if that is not known.
-        reason: why it has that rank, in a few words of the ranking rule.
-        points: priority points that its jobs get.
-        processors: owned.
-        used: processor-seconds of its jobs, no older than the horizon.
         fair_share_rank: its rank by usage for each processor owned, the least first, as Slurm's
             fair share has it with the processors as shares; of equal usage it is the same.
         before: organization with a better rank -> its jobs that wait.
@@ -81,19 +52,9 @@ class RankedOrganization:
         union: that it stands in; None if it stands alone.
     """
 
-    organization: str
     rank: int
     organizations: int
-    contribution: int
-    utility: int
-    balance: int
-    score: int
-    balance_per_part: Fraction | None
     delay: Fraction | None
-    reason: str
-    points: int
-    processors: int
-    used: int
     fair_share_rank: int
     before: Mapping[str, int]
     before_by_fair_share: Mapping[str, int]
@@ -102,37 +63,52 @@ class RankedOrganization:
     union: UnionRank | None
 
     @property
+    def points(self) -> int:
+        """Priority points that its jobs get."""
+        return self.priority
+
+    @property
     def used_each(self) -> Fraction | None:
         """Seconds that its jobs used of each processor it owns; None if it owns none."""
-        return Fraction(self.used, self.processors) if self.processors else None
+        return Fraction(self.parts, self.processors) if self.processors else None
 
-    def as_json(self) -> RankJson:
+    def as_json(self) -> dict[str, Any]:
         """Returns a value for json.dumps."""
-        each, delayed = self.used_each, self.balance_per_part
+        return {name: figure(self) for name, figure in FIGURES.items()}
+
+    def fair_share_as_json(self) -> dict[str, object]:
+        """Returns a value for json.dumps of what Slurm's fair share would make of it."""
+        each = self.used_each
         return {
-            "organization": self.organization,
-            "rank": self.rank,
-            "organizations": self.organizations,
-            "contribution": self.contribution,
-            "utility": self.utility,
-            "balance": self.balance,
-            "score": self.score,
-            "balance_per_part": None if delayed is None else float(delayed),
-            "drift_seconds": None if self.delay is None else float(-self.delay),
-            "reason": self.reason,
-            "points": self.points,
-            "before": dict(self.before),
-            "fair_share": {
-                "rank": self.fair_share_rank,
-                "processors": self.processors,
-                "used_processor_seconds": self.used,
-                "used_hours_each": None if each is None else float(each / HOUR),
-                "before": dict(self.before_by_fair_share),
-            },
-            "value": None if self.gain is None else self.gain.as_json(),
-            "waiting_work": None if self.waiting_work is None else self.waiting_work.as_json(),
-            "union": None if self.union is None else asdict(self.union),
+            "rank": self.fair_share_rank,
+            "processors": self.processors,
+            "used_processor_seconds": self.parts,
+            "used_hours_each": None if each is None else float(each / HOUR),
+            "before": dict(self.before_by_fair_share),
         }
+
+
+FIGURES: Mapping[str, Callable[[RankedOrganization], Any]] = {
+    "organization": attrgetter("organization"),
+    "rank": attrgetter("rank"),
+    "organizations": attrgetter("organizations"),
+    "contribution": attrgetter("contribution"),
+    "utility": attrgetter("utility"),
+    "balance": attrgetter("balance"),
+    "score": attrgetter("score"),
+    "balance_per_part": lambda one: (
+        None if one.balance_per_part is None else float(one.balance_per_part)
+    ),
+    "drift_seconds": lambda one: None if one.delay is None else float(-one.delay),
+    "reason": attrgetter("reason"),
+    "points": attrgetter("points"),
+    "before": lambda one: dict(one.before),
+    "fair_share": RankedOrganization.fair_share_as_json,
+    "value": lambda one: one.gain and one.gain.as_json(),
+    "waiting_work": lambda one: one.waiting_work and one.waiting_work.as_json(),
+    "union": lambda one: one.union and asdict(one.union),
+}
+"""Key under which a figure of an organization's rank stands in JSON -> what it is."""
 
 
 def rank_organizations(
@@ -171,19 +147,10 @@ def _ranked(
 ) -> RankedOrganization:
     lower = [name for name in usage if usage[name] < usage[row.organization]]
     return RankedOrganization(
-        organization=row.organization,
+        **asdict(row),
         rank=rank,
         organizations=len(order),
-        contribution=row.contribution,
-        utility=row.utility,
-        balance=row.balance,
-        score=row.score,
-        balance_per_part=row.balance_per_part,
         delay=None if window is None else window.delay(row.organization),
-        reason=row.reason,
-        points=row.priority,
-        processors=row.processors,
-        used=row.parts,
         fair_share_rank=len(lower) + 1,
         before={
             other.organization: waiting.get(other.organization, 0) for other in order[: rank - 1]

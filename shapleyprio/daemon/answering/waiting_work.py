@@ -12,6 +12,9 @@ from shapleyprio.store import WaitingWork
 Sees = Callable[[WaitingWork], bool]
 """Whether somebody may see what a user brings."""
 
+OF_USER = ("user", "account", "jobs", "processor_seconds")
+"""What is told of it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationWaitingWork:
@@ -35,15 +38,7 @@ class OrganizationWaitingWork:
         return {
             "jobs": self.jobs,
             "processor_seconds": self.processor_seconds,
-            "users": [
-                {
-                    "user": row.user,
-                    "account": row.account,
-                    "jobs": row.jobs,
-                    "processor_seconds": row.processor_seconds,
-                }
-                for row in self.users
-            ],
+            "users": [{name: getattr(row, name) for name in OF_USER} for row in self.users],
         }
 
 
