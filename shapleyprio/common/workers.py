@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 from tempfile import TemporaryFile
-from typing import IO
 
 PYTHON = (sys.executable, "-I")
 """Starts every child in Python: it imports nothing from the current directory, PYTHONPATH or a
@@ -52,35 +51,6 @@ def lifeline() -> Iterator[int]:
                 os.close(end)
 
 
-def start_worker(
-    program: Sequence[str],
-    lifeline: int,
-    *,
-    errors: int | IO[str] = subprocess.PIPE,
-    environment: Mapping[str, str] | None = None,
-) -> subprocess.Popen[str]:
-    """Starts a worker that reads requests on standard input and answers on standard output.
-
-    Args:
-        program: with its arguments.
-        lifeline: the end to read that the worker gets.
-        errors: where its standard error goes.
-        environment: variables for it, beside our own.
-
-    Raises:
-        OSError: it cannot be started.
-    """
-    return subprocess.Popen(
-        program,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-        pass_fds=[lifeline],
-        env={**os.environ, **ONE_THREAD, **(environment or {})},
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What became of a request to a worker.
@@ -110,7 +80,7 @@ class LastingWorker:
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._environment = environment
+        self._environment = environment or {}
         self._lock = threading.Lock()
         self._stopped = False
         self._program: Sequence[str] = ()
@@ -201,8 +171,14 @@ class LastingWorker:
                 line = self._open.enter_context(lifeline())
                 # as long as the worker lives; what is appended stands at the end of what is left
                 self._errors = self._open.enter_context(TemporaryFile("a+"))  # noqa: SIM115
-                self._process = start_worker(
-                    [*program, str(line)], line, errors=self._errors, environment=self._environment
+                self._process = subprocess.Popen(
+                    [*program, str(line)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self._errors,
+                    text=True,
+                    pass_fds=[line],
+                    env={**os.environ, **ONE_THREAD, **self._environment},
                 )
                 self._program = program
             return self._process

@@ -10,9 +10,9 @@ from shapleyprio.store import StoreError
 
 
 def main() -> None:
-    """Answers one request."""
+    """Answers one request; the program's argument is its lifeline."""
     request = DriftRequest.from_json(sys.stdin.readline())
-    be_worker(request.lifeline, request.memory_limit)
+    be_worker(int(sys.argv[1]), request.memory_limit)
     print(_answer(request).as_json())
 
 

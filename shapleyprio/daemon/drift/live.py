@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from threading import Lock
 from time import monotonic
 from typing import Protocol
 
 import structlog
 
-from shapleyprio.common.workers import (
-    PYTHON,
-    killed_for_memory,
-    last_words,
-    lifeline,
-    start_worker,
-    starved,
-)
+from shapleyprio.common.workers import PYTHON, LastingWorker, last_words
 from shapleyprio.config import Config
 from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.drift.figures import unfairness_of
@@ -80,10 +71,9 @@ class LiveDrift:
         self._store = store
         self._url = url
         self._publisher = publisher
-        self._worker = worker
+        self._program = worker
+        self._worker = LastingWorker()
         self.trouble = ""
-        self._lock = Lock()
-        self._process: subprocess.Popen[str] | None = None
         self._stopped = False
 
     def replay(self, config: Config) -> None:
@@ -118,10 +108,8 @@ class LiveDrift:
 
     def stop(self) -> None:
         """Ends a replay that is going on, and lets none begin."""
-        with self._lock:
-            self._stopped = True
-            if self._process is not None:
-                self._process.kill()
+        self._stopped = True
+        self._worker.stop()
 
     def _publish(self, answer: DriftAnswer, seconds: float, publisher: DriftPublisher) -> None:
         if answer.result is DriftResult.OK:
@@ -135,33 +123,25 @@ class LiveDrift:
 
     def _ask(self, config: Config, ledger: str) -> DriftAnswer:
         limit = config.drift.time_limit
-        killed = killed_for_memory()
-        with lifeline() as line:
-            process = self._start(line)
-            if process is None:
-                return DriftAnswer(result=DriftResult.FAILED, why="the daemon is stopping")
-            with process:
-                try:
-                    output, complaints = process.communicate(
-                        self._request(config, line, ledger).as_json() + "\n", timeout=limit
-                    )
-                except subprocess.TimeoutExpired:
-                    return DriftAnswer(
-                        result=DriftResult.TOO_LONG,
-                        why=f"it took more than {limit} s; raise drift.time_limit, {SMALLER}",
-                    )
-                finally:
-                    process.kill()
-        return _answer(process.returncode, output, complaints, killed)
+        reply = self._worker.ask(self._program, self._request(config, ledger).as_json(), limit)
+        if reply is None:
+            return DriftAnswer(result=DriftResult.FAILED, why="the daemon is stopping")
+        self._worker.end()  # until the next window it would only take memory
+        if reply.late:
+            return DriftAnswer(
+                result=DriftResult.TOO_LONG,
+                why=f"it took more than {limit} s; raise drift.time_limit, {SMALLER}",
+            )
+        with suppress(ValueError, TypeError, KeyError):
+            return DriftAnswer.from_json(reply.line)
+        why = last_words(reply.code, reply.complaints)
+        if reply.starved:
+            return DriftAnswer(
+                result=DriftResult.TOO_LARGE, why=f"{why}; raise drift.memory_limit, {SMALLER}"
+            )
+        return DriftAnswer(result=DriftResult.FAILED, why=why)
 
-    def _start(self, line: int) -> subprocess.Popen[str] | None:
-        with self._lock:
-            if self._stopped:
-                return None
-            self._process = start_worker(self._worker, line)
-            return self._process
-
-    def _request(self, config: Config, line: int, ledger: str) -> DriftRequest:
+    def _request(self, config: Config, ledger: str) -> DriftRequest:
         return DriftRequest(
             url=self._url,
             cluster=ledger,
@@ -169,19 +149,5 @@ class LiveDrift:
             window=config.drift.window,
             most_organizations=config.drift.most_organizations,
             memory_limit=config.drift.memory_limit,
-            lifeline=line,
             parents=config.parents,
         )
-
-
-def _answer(code: int, output: str, complaints: str, killed: int) -> DriftAnswer:
-    lines = output.splitlines()
-    if code == 0 and lines:
-        with suppress(ValueError, TypeError, KeyError):
-            return DriftAnswer.from_json(lines[-1])
-    why = last_words(code, complaints)
-    if starved(code, complaints, killed):
-        return DriftAnswer(
-            result=DriftResult.TOO_LARGE, why=f"{why}; raise drift.memory_limit, {SMALLER}"
-        )
-    return DriftAnswer(result=DriftResult.FAILED, why=why)

@@ -35,7 +35,6 @@ class DriftRequest(WorkerMessage):
         window: seconds.
         most_organizations: with more of them coalitions are sampled.
         memory_limit: bytes of address space.
-        lifeline: descriptor of a pipe that is closed when the daemon is gone.
         parents: organization -> its parent, of those that have one.
     """
 
@@ -45,7 +44,6 @@ class DriftRequest(WorkerMessage):
     window: int
     most_organizations: int
     memory_limit: int
-    lifeline: int
     parents: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -51,7 +51,6 @@ def answer(url: str, cluster: str = "c1") -> DriftAnswer:
             window=300,
             most_organizations=12,
             memory_limit=2**32,
-            lifeline=-1,
         )
     )
 

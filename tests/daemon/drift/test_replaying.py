@@ -36,7 +36,6 @@ def request_(url: str) -> DriftRequest:
         window=300,
         most_organizations=12,
         memory_limit=2**32,
-        lifeline=-1,
     )
 
 
