@@ -18,7 +18,7 @@ from operator import attrgetter, ne
 from sys import intern
 from types import MappingProxyType
 
-from shapleyprio.slurm.forgetting import FORGOTTEN_FROM
+from shapleyprio.slurm.forgetting import forget_others
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
 from shapleyprio.slurm.text.queue import (
     LARGEST_FACTOR,
@@ -211,10 +211,7 @@ class WaitingRecords:
             shown_now = factors.get(jobs[place].job_id, NOT_SHOWN)
             job = replace(jobs[place], **shown_now._asdict())
             records[place].job = jobs[place] = job
-        if len(self.known) > FORGOTTEN_FROM * len(records):
-            here = self._records
-            for gone in [key for key, one in self.known.items() if here.get(one.number) is not one]:
-                del self.known[gone]
+        forget_others(self.known, records)
         malformed += self._torn
         kept = malformed[:MOST_ASIDE]
         return PendingQueue(jobs, kept, len(malformed) - len(kept) + self._more_torn)
