@@ -67,14 +67,11 @@ def after_look(watermark: Watermark, controller: Controller, overlap: int) -> Wa
         overlap: seconds by which records may be late.
     """
     now, moment = controller.time, controller.seen
+    looked = replace(
+        watermark, boot=moment.boot, monotonic_time=moment.seconds, controller_time=now
+    )
     if not watermark.controller_time:  # for the first time, so it is believed
-        return replace(
-            watermark,
-            boot=moment.boot,
-            monotonic_time=moment.seconds,
-            controller_time=now,
-            sure_until=now,
-        )
+        return replace(looked, sure_until=now)
     shown, observed_until = watermark.controller_time, watermark.observed_until
     again_from, again_at = watermark.again_from, watermark.again_at
     ahead = max(0, shown - watermark.sure_until)
@@ -101,10 +98,7 @@ def after_look(watermark: Watermark, controller: Controller, overlap: int) -> Wa
         again_from = shown if again_from is None else min(shown, again_from)
         again_at = moment.seconds + overlap + 1
     return replace(
-        watermark,
-        boot=moment.boot,
-        monotonic_time=moment.seconds,
-        controller_time=now,
+        looked,
         observed_until=max(observed_until, watermark.opened),
         sure_until=now - min(max(0, ahead), LONGEST_STEP_SECONDS),
         again_from=again_from,

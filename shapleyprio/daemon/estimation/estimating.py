@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import ceil
 
 import numpy as np
@@ -92,10 +92,7 @@ class StoreEstimator:
                     t=t,
                     organization=name,
                     begin=int(game.since[0]),
-                    value=path.value,
-                    rate=path.rate,
-                    acceleration=path.acceleration,
-                    denominator=path.denominator,
+                    **asdict(path),
                     error=ceil(found.error[u]),
                     utility=got.value,
                     alone=int(alone[u]),

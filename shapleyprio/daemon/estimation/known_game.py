@@ -133,7 +133,7 @@ class KnownGame:
             return
         for behind, job_id, run in news:
             length, user = behind - run.begin, self._user(run.user)
-            self._predictor.learn(user, _limit(run.limit), run.processors, length)
+            self._predictor.learn(user, limit_of(run.limit), run.processors, length)
             self._last_lesson = (behind, job_id)
         rows = [self._row_of_run(run, begin, t) for _, _, run in news if self._plays(run, begin)]
         self._table = np.concatenate((self._table, _table(rows)))
@@ -161,7 +161,7 @@ class KnownGame:
             processors=run.processors,
             user=self._user(run.user),
             partition=self._partition(run.partition),
-            limit=_limit(run.limit),
+            limit=limit_of(run.limit),
             before=first - run.begin,
             executed=max(behind - first, 0),
             ended=run.ended,
@@ -175,7 +175,7 @@ class KnownGame:
             processors=job.processors // job.tasks,
             user=self._user(user_in_account(job.user, job.account)),
             partition=self._partition(job.partition),
-            limit=_limit(job.limit),
+            limit=limit_of(job.limit),
             before=0,
             executed=0,
             ended=False,
@@ -238,7 +238,8 @@ def _limit_within(columns: dict[str, Ints]) -> Ints:
     return np.where(limit == UNKNOWN, UNKNOWN, left)
 
 
-def _limit(seconds: int | None) -> int:
+def limit_of(seconds: int | None) -> int:
+    """Returns a limit as workloads have it."""
     return UNKNOWN if seconds is None else seconds
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.daemon.estimation.known_capacity import NOWHERE
+from shapleyprio.daemon.estimation.known_game import limit_of
 from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.replay.coalitions.survivors import Survivors
@@ -108,11 +109,6 @@ class Lessons:
         order = np.arange(len(table))
         jobs = Columns(release, whose, processors, limit, user, length, order, partition)
         return ReleasedJobs(jobs, max(self.past.begin, self._since) - base)
-
-
-def limit_of(seconds: int | None) -> int:
-    """Returns a limit as workloads have it."""
-    return UNKNOWN if seconds is None else seconds
 
 
 def busy(runs: Iterable[PastRun], t: int) -> Sequence[PastRun]:

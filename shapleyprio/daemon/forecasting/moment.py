@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shapleyprio.daemon.estimation.known_capacity import NOWHERE, KnownCapacity
+from shapleyprio.daemon.estimation.known_game import limit_of
 from shapleyprio.daemon.estimation.known_runs import PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
-from shapleyprio.daemon.forecasting.lessons import Lessons, limit_of
+from shapleyprio.daemon.forecasting.lessons import Lessons
 from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, MetLimit
 from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.owen import unions_of
