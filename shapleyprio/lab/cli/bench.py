@@ -151,13 +151,10 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     organizations  how exact estimated contributions of whole jobs are among 5 to 50
             organizations, on contended windows of --logs, against ref or against many more
             coalitions; some minutes
-    slurm   what the daemon costs a private real Slurm, which is booted for that: its
-            calls, how long it takes to read the queue (with an array of 100,000 tasks,
-            too), how soon squeue -j is answered meanwhile, how soon new jobs have
-            their priority (polled for, and at submission), what points at submission
-            cost an sbatch; needs the packages of
-            shapleyprio[trial] and some 20 minutes; with --adapter instead how long an
-            adapter's calls take, some 5 minutes
+    slurm   what the daemon costs a private real Slurm, which is booted for that: seconds
+            and calls of its cycles, how soon new jobs have their priority (polled for, and
+            at submission); needs the packages of shapleyprio[trial] and up to 20 minutes;
+            with --adapter instead how long an adapter's calls take, some 5 minutes
 
     Needs neither a configuration nor a cluster.
     """  # noqa: D301  # click wants the backspace itself

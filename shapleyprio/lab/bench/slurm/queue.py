@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +22,7 @@ from shapleyprio.lab.testbed.steering import SteeringDaemon
 from shapleyprio.lab.trial.plan import CLUSTER
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
-from shapleyprio.slurm.port import Connection, Malformed, SlurmError, unchecked
+from shapleyprio.slurm.port import Connection, Malformed, SlurmError
 from shapleyprio.store import ClusterStore, Store
 
 NODES = {"organization1": "node1", "organization2": "node2", "organization3": "node3"}
@@ -31,9 +31,6 @@ NODES = {"organization1": "node1", "organization2": "node2", "organization3": "n
 PROCESSORS_A_NODE = 4
 MOST_OTHER_JOBS = 10_000
 """Number of jobs beside those that wait all the time."""
-
-TASKS = 100_000
-"""Number of tasks of the array with which reading a queue is measured."""
 
 MOST_WRITES = PushSection().most_writes
 """Writes of a cycle at most, as an administrator finds it."""
@@ -65,7 +62,7 @@ SETTINGS = {
     "PriorityFlags": "NO_NORMAL_QOS,NO_NORMAL_ASSOC",
     "PriorityWeightAssoc": "1",
     "PriorityWeightQOS": "1",
-    "MaxArraySize": str(TASKS + 1),
+    "MaxArraySize": "100001",  # more than the tasks of any array
 }
 
 LARGE_SETTINGS = {
@@ -83,7 +80,6 @@ class RotatingSlurm(CommandLineSlurm):
 
     Attributes:
         rotation: with another one, every organization has another's rank.
-        seconds_writing: how long the last write took.
     """
 
     def __init__(self, cluster: PrivateSlurm) -> None:
@@ -91,17 +87,7 @@ class RotatingSlurm(CommandLineSlurm):
             Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
         )
         self.rotation = 0
-        self.seconds_writing = 0.0
         self._begin = cluster.now() - SOME_SECONDS_AGO
-
-    def write(
-        self, channel: str, values: Mapping[str, int], check: Callable[[], float] = unchecked
-    ) -> Mapping[str, str]:
-        """Writes, and notes how long it took."""
-        began = time.monotonic()
-        refused = super().write(channel, values, check)
-        self.seconds_writing = time.monotonic() - began
-        return refused
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         """Reads the records of the cluster, and those of the past, corrected with each rotation."""
@@ -137,7 +123,6 @@ class Queue:
         cluster: where they wait.
         pending: how many they are.
         slurm: the cluster, through all channels' cycles.
-        first_job: Slurm's number of one that waits.
         version: Slurm's, as `sinfo --version` prints it.
         table: where slurmctld's Lua script looks for points, once it is there.
     """
@@ -146,7 +131,6 @@ class Queue:
         self.cluster = cluster
         self.pending = pending
         self.slurm = RotatingSlurm(cluster)
-        self.first_job = 0
         self.version = cluster.run("sinfo", "--version").strip()
         self.table = cluster.directory / "points"
         self._rotations: dict[str, int] = {}
@@ -167,7 +151,8 @@ class Queue:
             what="the nodes to be busy",
         )
         if self.pending > MOST_SUBMITTED:
-            self.first_job = min([self._split(account) for account in NODES])
+            for account in NODES:
+                self._split(account)
             progress(self.pending)
         else:
             self._submit_all(progress)
@@ -183,7 +168,6 @@ class Queue:
         with ThreadPoolExecutor(SUBMITTERS) as pool:
             submissions = [pool.submit(self.submit, number) for number in range(self.pending)]
             try:
-                self.first_job = submissions[0].result()
                 for done, submission in enumerate(as_completed(submissions), start=1):
                     submission.result()
                     progress(done)
@@ -191,18 +175,15 @@ class Queue:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _split(self, account: str) -> int:
+    def _split(self, account: str) -> None:
         """Submits an account's jobs as an array, and splits it into one record for each task.
 
-        Slurm does so when all tasks but one are updated. Returns the number of one of these
-        records: whoever asks for the array's own number gets them all.
+        Slurm does so when all tasks but one are updated.
         """
         number = list(NODES).index(account)
         tasks = len(range(number, self.pending, len(NODES)))
         array = self.cluster.submit(account, DAY, array=f"0-{tasks - 1}")
         self.cluster.run("scontrol", "update", f"JobId={array}_[0-{tasks - 2}]", "Nice=0")
-        numbers = self.cluster.run("squeue", "-h", "-r", "-j", str(array), "-o", "%A").split()
-        return min(int(number) for number in numbers if number != str(array))
 
     def submit(self, number: int) -> int:
         """Submits a job, the organizations' in turn; returns its id."""
@@ -211,15 +192,6 @@ class Queue:
     def account(self, number: int) -> str:
         """Returns whose job `submit` submits."""
         return list(NODES)[number % len(NODES)]
-
-    @contextmanager
-    def array(self) -> Iterator[None]:
-        """Submits an array of `TASKS` tasks that waits, too, and cancels it in the end."""
-        array = self.cluster.submit(next(iter(NODES)), DAY, array=f"0-{TASKS - 1}")
-        try:
-            yield
-        finally:
-            self.cluster.run("scancel", str(array))
 
     @contextmanager
     def cycles(self, channel: str, table: Path | None = None) -> Iterator[Cycles]:
@@ -311,11 +283,6 @@ class Cycles:
         self._cycle = Cycle(config, self._slurm, store)
         self.finish(self.first_seconds)
 
-    @property
-    def seconds_writing(self) -> float:
-        """How long the last writes took, without their records and reading them back."""
-        return self._slurm.seconds_writing
-
     def unchanged(self) -> CycleReport:
         """Runs a cycle that finds the order as it was."""
         return self._run(writes=0)
@@ -373,7 +340,7 @@ def full_queue(directory: Path, pending: int, progress: Callable[[int], None]) -
         SlurmUnavailableHere: this machine cannot have a private Slurm.
         TestbedError: it can, but something did not work.
     """
-    most = {"MaxJobCount": str(pending + TASKS + MOST_OTHER_JOBS)}
+    most = {"MaxJobCount": str(pending + MOST_OTHER_JOBS)}
     spec = ClusterSpec(
         name=CLUSTER,
         partitions={organization: (node,) for organization, node in NODES.items()},
