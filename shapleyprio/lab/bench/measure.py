@@ -6,11 +6,14 @@ import os
 import platform
 import shlex
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter
+from typing import TypeVar
+
+T = TypeVar("T")
 
 MakeBar = Callable[[str, int | None], Callable[[int], None]]
 """Makes a progress bar: what is done, and how much of it -> to be called with how much is done."""
@@ -77,6 +80,13 @@ def seconds_of(action: Callable[[], object]) -> float:
     began = perf_counter()
     action()
     return perf_counter() - began
+
+
+def repeatedly(action: Callable[[], T], runs: int, progress: Callable[[int], None]) -> Iterator[T]:
+    """Does something so often; yields what came of it each time."""
+    for done in range(1, runs + 1):
+        yield action()
+        progress(done)
 
 
 @dataclass(frozen=True, slots=True)

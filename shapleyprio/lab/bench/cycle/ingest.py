@@ -7,8 +7,6 @@ day, and at the end a line of JSON.
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +25,8 @@ from shapleyprio.lab.bench.cycle.workloads import (
     day_of_records,
     days_of,
 )
-from shapleyprio.lab.bench.measure import Measurement, seconds_of
+from shapleyprio.lab.bench.measure import Measurement, of_runs, run_apart, seconds_of
+from shapleyprio.lab.bench.peak import peak_megabytes
 from shapleyprio.slurm.text.accounting import accounting_line
 from shapleyprio.slurm.text.values import SEPARATOR
 from shapleyprio.store import ClusterStore, Store
@@ -48,21 +47,17 @@ def ingest(url: str, records: int, progress: Callable[[int], None]) -> list[Meas
         progress: called with how many are done.
     """
     command = [*PYTHON, "-m", "shapleyprio.lab.bench.cycle.ingest", url, str(records)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        last = "{}"
-        for line in process.stdout:
-            last = line
-            if line.strip().isdigit():
-                progress(int(line))
-    if process.returncode:
-        raise RuntimeError(f"ingesting records ended with exit code {process.returncode}")
-    answer = json.loads(last)
+    answer = json.loads(run_apart(command, progress).last_line)
     what = f"{records:,} finished records into SQLite, a day in one transaction"
+    found = (
+        (what, "seconds", "s", SECONDS_BELOW),
+        ("peak memory of that", "megabytes", "MB", MEGABYTES_BELOW),
+        ("copying that store for a dry run", "copy", "s", COPY_BELOW),
+    )
+    is_target = records == OF_RECORDS
     return [
-        _measurement(what, answer["seconds"], "s", SECONDS_BELOW, records),
-        _measurement("peak memory of that", answer["megabytes"], "MB", MEGABYTES_BELOW, records),
-        _measurement("copying that store for a dry run", answer["copy"], "s", COPY_BELOW, records),
+        of_runs("ingest", each, [answer[key]], unit=unit, below=below if is_target else None)
+        for each, key, unit, below in found
     ]
 
 
@@ -90,17 +85,6 @@ def fill(
         yield done
 
 
-def _measurement(what: str, value: float, unit: str, below: float, records: int) -> Measurement:
-    return Measurement(
-        name="ingest",
-        what=what,
-        value=value,
-        unit=unit,
-        worst=value,
-        below=below if records == OF_RECORDS else None,
-    )
-
-
 def main(url: str, records: int) -> None:
     """Fills a store and prints how it goes."""
     began = perf_counter()
@@ -108,10 +92,9 @@ def main(url: str, records: int) -> None:
         for done in fill(store.cluster(CLUSTER), records):
             print(done, flush=True)
     seconds = perf_counter() - began
-    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer = {
         "seconds": seconds,
-        "megabytes": kibibytes * 1024 / 1e6,
+        "megabytes": peak_megabytes(),
         "copy": seconds_of(lambda: copy(url)),
     }
     print(json.dumps(answer), flush=True)

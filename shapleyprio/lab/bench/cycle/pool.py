@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.config import Config
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.lab.bench.measure import Measurement
+from shapleyprio.lab.bench.measure import Measurement, of_runs
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import Store
 
@@ -88,14 +88,7 @@ def pool(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
         "growth of the SQLite file": (grown / 2**20, "MB"),
     }
     return [
-        Measurement(
-            name="pool",
-            what=each,
-            value=amount / hours,
-            unit=unit,
-            runs=CYCLES,
-            worst=amount / hours,
-        )
+        replace(of_runs("pool", each, [amount / hours], unit=unit), runs=CYCLES)
         for each, (amount, unit) in found.items()
     ]
 

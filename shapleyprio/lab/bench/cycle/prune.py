@@ -51,10 +51,10 @@ def prune(url: str, records: int, progress: Callable[[int], None]) -> Iterator[M
             if view.ledger.watermark() is not None:
                 raise StoreError("the benchmark needs an empty database")
         filling = seconds_of(lambda: deque(map(progress, fill(store, records, most)), maxlen=0))
-        yield of_runs("prune", f"{where} runs are accounted", [filling], unit="s", below=None)
+        yield of_runs("prune", f"{where} runs are accounted", [filling], unit="s")
         filling = seconds_of(lambda: _keep_history(store, records))
         kept = f"{where} standings and as many pushes"
-        yield of_runs("prune", f"{kept} are kept", [filling], unit="s", below=None)
+        yield of_runs("prune", f"{kept} are kept", [filling], unit="s")
         cutting = seconds_of(lambda: store.transact(_cut))
         below = CYCLE_BELOW if is_target else None
         what = f"{where} runs: the horizon is cut to a day"
@@ -62,7 +62,7 @@ def prune(url: str, records: int, progress: Callable[[int], None]) -> Iterator[M
         below = TRANSACTION_BELOW if is_target else None
         for what, work in ((kept, _prune_history), (f"{where} runs", _prune_runs)):
             seconds = list(_pruned(store, work))
-            yield of_runs("prune", f"{what} are pruned", [sum(seconds)], unit="s", below=None)
+            yield of_runs("prune", f"{what} are pruned", [sum(seconds)], unit="s")
             one = f"{what}: one of these transactions"
             yield of_runs("prune", one, seconds, unit="s", below=below)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from shapleyprio.lab.bench.measure import Measurement, mean_of
 from shapleyprio.lab.experiment.windows import window_at_random
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.logs.reading import read_log
@@ -179,23 +178,3 @@ def collected_by_log(
             log, log_file, organizations=organizations, windows=windows, whole=whole
         )
         yield log_file, collected(drawn, found_in, show=bar(log_file.name, windows))
-
-
-def mean_unfairness(
-    drawn: Iterable[ContendedWindow],
-    unfairness_of: Callable[[ContendedWindow], Mapping[str, float]],
-    *,
-    what: str,
-    show: Callable[[int], None],
-) -> Iterator[Measurement]:
-    """Measures how far from fair the same windows are in the mean, under several names.
-
-    Args:
-        drawn: the windows.
-        unfairness_of: a window -> name -> Δψ/p_tot in seconds.
-        what: is measured, in front of the quantity.
-        show: is called with the number of windows done.
-    """
-    found = collected(drawn, lambda window: unfairness_of(window).items(), show=show)
-    for name, values in found.items():
-        yield mean_of(name, f"{what}: mean Δψ/p_tot", values, unit="s")

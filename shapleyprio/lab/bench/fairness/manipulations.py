@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -332,14 +331,8 @@ def measure_manipulations(
         for (presentation, name), found in gains.items():
             what = f"{log_file.name}, {presentation}"
             yield mean_of(name, f"{what}: mean gain", found, unit="s per part")
-            yield Measurement(
-                name=name,
-                what=f"{what}: organizations that gain",
-                value=100 * fmean(gain > 0 for gain in found),
-                unit="%",
-                runs=len(found),
-                worst=100.0,
-            )
+            gaining = [100.0 * (gain > 0) for gain in found]
+            yield mean_of(name, f"{what}: organizations that gain", gaining, unit="%")
 
 
 def _gains_in(window: ContendedWindow) -> Iterator[tuple[tuple[str, str], float]]:

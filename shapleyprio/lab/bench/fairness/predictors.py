@@ -9,11 +9,11 @@ from pathlib import Path
 from shapleyprio.lab.bench.fairness.contended import (
     LOGS,
     ContendedWindow,
+    collected,
     contended_windows,
-    mean_unfairness,
     real_logs,
 )
-from shapleyprio.lab.bench.measure import Measurement
+from shapleyprio.lab.bench.measure import Measurement, mean_of
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
 from shapleyprio.replay.policies import LIVE, PREDICTORS, SHAPLEY
 
@@ -37,23 +37,18 @@ def measure_predictors(
     for log_file, log in real_logs(logs, [known.name for known in LOGS]):
         for whole in (True, False):
             what = f"{log_file.name}, {'whole' if whole else 'cut'} jobs"
-            yield from mean_unfairness(
-                contended_windows(
-                    log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS, whole=whole
-                ),
-                _unfairness,
-                what=what,
-                show=bar(what, WINDOWS),
+            drawn = contended_windows(
+                log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS, whole=whole
             )
+            found = collected(drawn, _unfairness, show=bar(what, WINDOWS))
+            for name, values in found.items():
+                yield mean_of(name, f"{what}: mean Δψ/p_tot", values, unit="s")
 
 
-def _unfairness(window: ContendedWindow) -> dict[str, float]:
-    """Returns Δψ/p_tot of `live` with every predictor, and of other policies, in seconds."""
-    away = {
-        **window.unfairness,
-        SHAPLEY: window.unfairness_of(SHAPLEY, estimation=DEFAULT_ESTIMATION),
-    }
+def _unfairness(window: ContendedWindow) -> Iterator[tuple[str, float]]:
+    """Yields Δψ/p_tot of `live` with every predictor, and of other policies, in seconds."""
+    yield from window.unfairness.items()
+    yield SHAPLEY, window.unfairness_of(SHAPLEY, estimation=DEFAULT_ESTIMATION)
     for predictor in PREDICTORS:
         estimation = replace(DEFAULT_ESTIMATION, predictor=predictor)
-        away[f"{LIVE}, {predictor}"] = window.unfairness_of(LIVE, estimation=estimation)
-    return away
+        yield f"{LIVE}, {predictor}", window.unfairness_of(LIVE, estimation=estimation)

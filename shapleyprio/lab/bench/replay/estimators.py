@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from shapleyprio.lab.bench.fairness.contended import real_logs
 from shapleyprio.lab.bench.measure import Measurement, of_runs
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.exact import all_coalitions, rounded_shapley_values
@@ -22,7 +23,6 @@ from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Bools, Game, game_of
 from shapleyprio.replay.coalitions.sampling import Draws, fit
 from shapleyprio.replay.errors import WorkloadError
-from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Window, whole_log, workload_of
@@ -34,12 +34,8 @@ Valued = Callable[[Bools], Floats]
 Method = Callable[[Game, Valued, int, int], Floats]
 """Game, values of coalitions, budget, seed -> φ in part-seconds."""
 
-LOGS = {
-    "LPC": ("LPC-EGEE-2004-1.2-cln.swf.gz", 40_000),
-    "HPC2N": ("HPC2N-2002-2.2-cln.swf.gz", 200_000),
-    "RICC": ("RICC-2010-2.swf.gz", 40_000),
-}
-"""Name -> file, and seconds of its windows."""
+LENGTHS = {"LPC": 40_000, "HPC2N": 200_000, "RICC": 40_000}
+"""Name of a log -> seconds of its windows."""
 
 ORGANIZATIONS = (8, 12, 18, 50)
 UNIONS = {8: 3, 50: 8}
@@ -83,10 +79,8 @@ def measure(logs: Path, bar: Callable[[str, int], Callable[[int], None]]) -> Ite
         errors Σ|φ̂ − φ| in seconds per part, the median of the windows, by log, organizations,
         budget and estimator.
     """
-    for name, (file, length) in LOGS.items():
-        if not (logs / file).exists():
-            continue
-        log = read_log(str(logs / file))
+    for log_file, log in real_logs(logs, LENGTHS):
+        name, length = log_file.name, LENGTHS[log_file.name]
         for k in ORGANIZATIONS:
             show = bar(f"{name}, {k} organizations", WINDOWS)
             cases = []

@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from time import process_time
 
 import numpy as np
 
 from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.common.workers import PYTHON
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, run_apart
+from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, repeatedly, run_apart
 from shapleyprio.replay.coalitions.estimate import Estimator
 from shapleyprio.replay.coalitions.game import Game, Ints, game_with
 from shapleyprio.replay.policies import run_policy
@@ -113,14 +114,10 @@ def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
             horizon = f"horizon of {days} days" if days else "no horizon"
             jobs = "whole jobs" if case.wide == "rigid" else "cut jobs"
             what = f"{jobs}, {case.organizations} organizations, {horizon}{case.what}"
-            show = bar(what, RUNS)
             program = [*ONE_CORE, *PYTHON, "-m", "shapleyprio.lab.bench.replay.recompute"]
             program += [str(case.organizations), str(case.load), str(days), case.wide]
             program += [str(case.unions)] if case.unions else []
-            ran = []
-            for run in range(RUNS):
-                ran.append(run_apart(program))
-                show(run + 1)
+            ran = list(repeatedly(partial(run_apart, program), RUNS, bar(what, RUNS)))
             seconds = [[float(word) for word in one.last_line.split()] for one in ran]
             scratch, hour = zip(*seconds, strict=True)
             yield of_runs(

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench.measure import (
@@ -21,6 +20,7 @@ from shapleyprio.lab.bench.measure import (
     Ran,
     machine,
     of_runs,
+    repeatedly,
     run_apart,
     seconds_of,
 )
@@ -107,8 +107,6 @@ FIRST_ORGANIZATIONS = 5
 FIRST_POLICIES = ("ref", "directcontr")
 FIRST_SECONDS_BELOW = 10.0
 
-T = TypeVar("T")
-
 
 def replay(
     folder: Path, logs: Path | None, most_organizations: int, bar: MakeBar
@@ -169,15 +167,9 @@ def left_out(logs: Path | None) -> Iterator[str]:
 
 def _ref(what: str, workload: Workload, case: Case, bar: MakeBar) -> Measurement:
     progress = bar(f"ref, k = {case.organizations}", case.runs)
-    schedules = _repeatedly(lambda: run_policy(workload, "ref"), case.runs, progress)
+    schedules = repeatedly(lambda: run_policy(workload, "ref"), case.runs, progress)
     seconds = [schedule.seconds for schedule in schedules]
     return of_runs("replay", what, seconds, unit="s", below=case.below)
-
-
-def _repeatedly(action: Callable[[], T], runs: int, progress: Callable[[int], None]) -> Iterator[T]:
-    for done in range(1, runs + 1):
-        yield action()
-        progress(done)
 
 
 def _on_two_cores(case: Case, bar: MakeBar) -> Iterator[Measurement]:
@@ -220,7 +212,7 @@ def _whole_process(file: Path, bar: MakeBar) -> Iterator[Measurement]:
     command += ["--deal-users", str(RICC_ORGANIZATIONS), "--processors", str(RICC_PROCESSORS)]
     command += ["--seed", str(workloads.SEED), "--wide", "expand"]
     progress = bar("replaying RICC", RICC_RUNS)
-    ran = list(_repeatedly(lambda: run_apart(command), RICC_RUNS, progress))
+    ran = list(repeatedly(lambda: run_apart(command), RICC_RUNS, progress))
     what = f"{LOGS[RICC]}, expanded, {RICC_POLICY}: read, scheduled, measured and shown"
     seconds, megabytes = [run.seconds for run in ran], [run.megabytes for run in ran]
     yield of_runs("replay", what, seconds, unit="s", below=RICC_SECONDS_BELOW)
@@ -237,13 +229,13 @@ def _rand_by_ref(log: Log, bar: MakeBar) -> Measurement:
         return sampled.seconds / every.seconds
 
     what = f"{LOGS[RICC]}, expanded, {RICC_ORGANIZATIONS} organizations: rand's time by ref's"
-    ran = list(_repeatedly(times, RICC_RUNS, bar("rand and ref", RICC_RUNS)))
+    ran = list(repeatedly(times, RICC_RUNS, bar("rand and ref", RICC_RUNS)))
     return of_runs("replay", what, ran, unit="times", below=RAND_BY_REF_BELOW)
 
 
 def _start_up(bar: MakeBar) -> Measurement:
     command = [*PYTHON, "-m", "shapleyprio", "--help"]
-    ran = _repeatedly(lambda: run_apart(command), RUNS, bar("starting", RUNS))
+    ran = repeatedly(lambda: run_apart(command), RUNS, bar("starting", RUNS))
     seconds = [run.seconds for run in ran]
     return of_runs("replay", "shapleyprio --help", seconds, unit="s", below=HELP_SECONDS_BELOW)
 
@@ -257,7 +249,7 @@ def _first_replay(folder: Path, bar: MakeBar) -> Measurement:
     command = ["env", "--unset=XDG_CACHE_HOME", f"HOME={home}", *PYTHON, "-m", "shapleyprio"]
     command += ["replay", str(log), "--deal-users", str(FIRST_ORGANIZATIONS)]
     command += [word for policy in FIRST_POLICIES for word in ("--policy", policy)]
-    ran = _repeatedly(lambda: run_apart(command), RUNS, bar("a first replay", RUNS))
+    ran = repeatedly(lambda: run_apart(command), RUNS, bar("a first replay", RUNS))
     seconds = [run.seconds for run in ran]
     what = f"a user's first replay: {' and '.join(FIRST_POLICIES)}, {workloads.JOBS:,} jobs"
     return of_runs("replay", what, seconds, unit="s", below=FIRST_SECONDS_BELOW)
@@ -273,7 +265,7 @@ def _month(log: Log, bar: MakeBar) -> Measurement:
         log, MONTH_FROM_DAY, MANY_ORGANIZATIONS, processors=MONTH_PROCESSORS
     )
     show = bar(f"{SHAPLEY}, k = {MANY_ORGANIZATIONS}", 1)
-    schedules = _repeatedly(lambda: run_policy(workload, SHAPLEY), 1, show)
+    schedules = repeatedly(lambda: run_policy(workload, SHAPLEY), 1, show)
     what = f"a month of LPC, {SHAPLEY}, {MANY_ORGANIZATIONS} organizations"
     seconds = [schedule.seconds for schedule in schedules]
     return of_runs("replay", what, seconds, unit="s", below=MONTH_SECONDS_BELOW)
@@ -284,7 +276,7 @@ def _usual_policies(log: Log, bar: MakeBar) -> Iterator[Measurement]:
     workload = _of_lpc(log, organizations)
     for policy in ONE_SCHEDULE:
         run = partial(run_policy, workload, policy)
-        schedules = _repeatedly(run, RUNS, bar(policy, RUNS))
+        schedules = repeatedly(run, RUNS, bar(policy, RUNS))
         rates = [int(schedule.copies.sum()) / schedule.seconds for schedule in schedules]
         what = f"{LOGS[LPC]}, {policy}, {organizations} organizations: sequential jobs"
         yield of_runs("replay", what, rates, unit="jobs/s", above=JOBS_A_SECOND_ABOVE)
@@ -305,7 +297,7 @@ def _reading(found: Mapping[str, Path], folder: Path, bar: MakeBar) -> Iterator[
 
 def _lines_a_second(what: str, file: Path, lines: int, above: float, bar: MakeBar) -> Measurement:
     read = partial(read_log, str(file))
-    seconds = _repeatedly(lambda: seconds_of(read), RUNS, bar("reading", RUNS))
+    seconds = repeatedly(lambda: seconds_of(read), RUNS, bar("reading", RUNS))
     rates = [lines / duration for duration in seconds]
     return of_runs("replay", what, rates, unit="lines/s", above=above)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, seconds_of
@@ -134,13 +135,7 @@ def _first(queue: Queue, channel: str, cycles: Cycles) -> Iterator[Measurement]:
     count = len(cycles.first_seconds)
     if count > 1:
         what = f"{channel} ({queue.version}): the first {count} cycles, until all jobs are served"
-        yield Measurement(
-            name="slurm",
-            what=what,
-            value=sum(cycles.first_seconds),
-            unit="s",
-            worst=sum(cycles.first_seconds),
-        )
+        yield of_runs("slurm", what, [sum(cycles.first_seconds)], unit="s")
 
 
 def _counted(counting: Counting, cycle: Callable[[], object]) -> tuple[Calls, float]:
@@ -152,14 +147,9 @@ def _counted(counting: Counting, cycle: Callable[[], object]) -> tuple[Calls, fl
 def _calls_of(what: str, daemon: str, runs: Sequence[Calls]) -> Measurement:
     typical = usual([run[daemon] for run in runs])
     types = ", ".join(f"{count:,} {message}" for message, count in typical.most_common())
-    return Measurement(
-        name="slurm",
-        what=f"{what}: calls to {daemon}{types and f' ({types})'}",
-        value=typical.total(),
-        unit="calls",
-        runs=len(runs),
-        worst=max(run[daemon].total() for run in runs),
-    )
+    whole = f"{what}: calls to {daemon}{types and f' ({types})'}"
+    totals = [run[daemon].total() for run in runs]
+    return replace(of_runs("slurm", whole, totals, unit="calls"), value=typical.total())
 
 
 def _reactions(
