@@ -69,13 +69,6 @@ def test_every_cell_gives_a_row_for_each_algorithm_with_the_same_columns() -> No
     rows = rows_of_preset(windows=1)
     assert len({tuple(row) for row in rows}) == 1
     assert [row["algorithm"] for row in rows[: len(ALGORITHMS)]] == list(ALGORITHMS)
-    for row in rows:
-        work, n, m = (row[column] for column in ("work", "organizations", "processors"))
-        assert isinstance(work, int)
-        assert isinstance(n, int)
-        assert isinstance(m, int)
-        assert isinstance(row["makespan"], int)
-        assert row["ratio_to_lb"] == pytest.approx(row["makespan"] * n * m / work)
 
 
 def test_exhibits_choose_what_is_run() -> None:
@@ -179,7 +172,7 @@ def test_a_broken_promise_is_seen() -> None:
     late = BatchSchedule(instance, cluster=(0, 1), start=(0, 4))
     judged: Verdict = verdict("molba-2", late, alone)
     assert judged.ratio == judged.worst_to_alone == Fraction(5)
-    assert (judged.better_off, judged.worse_off) == (0, 1)
+    assert judged.worse_off == 1
     assert judged.breaks_ratio
     assert judged.breaks_alone
 
@@ -190,7 +183,7 @@ def test_a_broken_promise_is_seen() -> None:
 def test_broken_promises_are_counted_in_the_tables() -> None:
     rows = rows_of_preset(windows=1, exhibits=["batches"])
     rows[1] |= {"breaks_ratio": 1, "breaks_alone": 1}
-    ratio, alone, _ = tables_of(rows)
+    ratio, alone = tables_of(rows)
     for table, count in ((ratio, "beyond"), (alone, "broken")):
         line = dict(zip(table.header, table.lines[1], strict=True))
         assert (line["algorithm"], line[count]) == ("molba-2", "1")

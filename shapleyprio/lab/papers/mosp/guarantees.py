@@ -21,14 +21,13 @@ class Verdict:
         ratio: makespan over max(LB, p_max).
         promised_ratio: what the paper promises at most for this schedule; None: nothing.
         worst_to_alone: the largest makespan of an organization over the one it has alone.
-        better_off, worse_off: how many organizations complete sooner or later than alone.
+        worse_off: how many organizations complete later than alone.
         promised_alone: whether the paper promises that nobody is worse off here.
     """
 
     ratio: Fraction
     promised_ratio: int | None
     worst_to_alone: Fraction
-    better_off: int
     worse_off: int
     promised_alone: bool
 
@@ -46,7 +45,7 @@ class Verdict:
 def verdict(algorithm: str, schedule: BatchSchedule, alone: BatchSchedule) -> Verdict:
     """Judges the schedule that an algorithm made, with the local one to compare it with.
 
-    Organizations without jobs are neither better nor worse off.
+    Organizations without jobs are not worse off.
     """
     pairs = [
         (ours, by_itself)
@@ -57,7 +56,6 @@ def verdict(algorithm: str, schedule: BatchSchedule, alone: BatchSchedule) -> Ve
         ratio=schedule.makespan / schedule.instance.optimum_bound,
         promised_ratio=_promised_ratio(algorithm, schedule),
         worst_to_alone=max(Fraction(ours, by_itself) for ours, by_itself in pairs),
-        better_off=sum(ours < by_itself for ours, by_itself in pairs),
         worse_off=sum(ours > by_itself for ours, by_itself in pairs),
         promised_alone=_promises_alone(algorithm, schedule),
     )

@@ -1,11 +1,11 @@
-"""The tables of `mosp-2007`: promises and whether they were kept, gains, the paper's figures."""
+"""The tables of `mosp-2007`: promises and whether they were kept, the paper's figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from shapleyprio.common.wording import percent, whole
+from shapleyprio.common.wording import whole
 from shapleyprio.lab.experiment.cells import ExperimentTable, Row
 from shapleyprio.lab.papers.mosp.instances import FIGURES
 
@@ -27,7 +27,7 @@ def tables_of(rows: Sequence[Row]) -> list[ExperimentTable]:
         for workload in ("figures", "counterexamples")
     }
     drawn = [row for row in rows if row["workload"] not in examples]
-    tables = [_ratios(drawn), _losses(drawn), _gains(drawn)] if drawn else []
+    tables = [_ratios(drawn), _losses(drawn)] if drawn else []
     if examples["figures"]:
         tables.append(_figures(examples["figures"]))
     if examples["counterexamples"]:
@@ -84,40 +84,6 @@ def _loss(algorithm: str, rows: Sequence[Row]) -> list[str]:
         _PAPER[algorithm][1],
         whole(_sum(rows, "promised_alone")),
         whole(_sum(rows, "breaks_alone")),
-    ]
-
-
-def _gains(rows: Sequence[Row]) -> ExperimentTable:
-    return ExperimentTable(
-        title="What cooperation brings",
-        header=(
-            *("workload", "algorithm", "C_max/LB", "largest", "C_max/local"),
-            *("sooner", "later", "worst to alone", "jobs moved"),
-        ),
-        lines=[
-            [workload, *_gain(algorithm, of, local)]
-            for workload, everything in _grouped(rows, "workload").items()
-            for local in [_grouped(everything, "algorithm")["local"]]
-            for algorithm, of in _grouped(everything, "algorithm").items()
-        ],
-        notes=(
-            "means over instances but for largest and worst; sooner, later: organizations that "
-            "complete sooner or later than alone, for each instance",
-        ),
-    )
-
-
-def _gain(algorithm: str, rows: Sequence[Row], local: Sequence[Row]) -> list[str]:
-    alone = {row["instance"]: _number(row, "makespan") for row in local}
-    return [
-        algorithm,
-        f"{fmean(_values(rows, 'ratio_to_lb')):.2f}",
-        _largest(rows, "ratio_to_lb"),
-        f"{fmean(_number(row, 'makespan') / alone[row['instance']] for row in rows):.3f}",
-        f"{fmean(_values(rows, 'better_off')):.2f}",
-        f"{fmean(_values(rows, 'worse_off')):.2f}",
-        _largest(rows, "worst_to_alone"),
-        percent(_sum(rows, "migrated") / _sum(rows, "jobs")),
     ]
 
 
