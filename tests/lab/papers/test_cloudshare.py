@@ -231,7 +231,7 @@ def test_a_wrong_scenario_and_missing_logs_are_reported_in_one_line() -> None:
 def test_the_paper_s_scores_stand_beside_ours(rows: list[Row]) -> None:
     experiment = cloudshare_2019(PresetParameters({LPC: Path(LPC)}))
     assert experiment.tables is not None
-    first, *others = experiment.tables(rows)
+    (first,) = experiment.tables(rows)
     assert first.header == (
         "policy",
         *("scenario 1", "paper", "scenario 2", "paper", "scenario 3", "paper"),
@@ -244,7 +244,6 @@ def test_the_paper_s_scores_stand_beside_ours(rows: list[Row]) -> None:
         if (row["policy"], row["scenario"]) == ("simpl-direct", 2)
     )
     assert str(line[3]).startswith(f"{scored} (")
-    assert [table.title for table in others] == ["Scores in LPC EGEE"]
 
 
 def test_the_paper_s_comparisons_need_at_least_twenty_settings_of_each_period() -> None:

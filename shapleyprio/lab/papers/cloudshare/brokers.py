@@ -27,8 +27,6 @@ from shapleyprio.common.errors import ReplayError
 from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.native import native
 
-"""Seconds that every unit lasts."""
-
 ORIGINAL, RELATIVE, SIMPLIFIED, FAIR_SHARE, ROUND_ROBIN = range(5)
 
 ALGORITHMS: Mapping[str, int] = {

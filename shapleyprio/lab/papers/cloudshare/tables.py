@@ -19,13 +19,8 @@ PAPER: Mapping[str, Mapping[int, int]] = {
 
 
 def score_tables(rows: Sequence[Row]) -> list[ExperimentTable]:
-    """Returns the scores of all logs beside the paper's, and those of each log alone."""
+    """Returns the scores of all logs beside the paper's."""
     scenarios = sorted({_number(row, "scenario") for row in rows})
-    logs = list(dict.fromkeys(str(row["log"]) for row in rows))
-    return [_beside_the_papers(rows, scenarios), *(_of_log(rows, log, scenarios) for log in logs)]
-
-
-def _beside_the_papers(rows: Sequence[Row], scenarios: Sequence[int]) -> ExperimentTable:
     lines = []
     for algorithm in ALGORITHMS:
         line = [algorithm]
@@ -34,7 +29,7 @@ def _beside_the_papers(rows: Sequence[Row], scenarios: Sequence[int]) -> Experim
             theirs = {name: PAPER[name][scenario] for name in ALGORITHMS}
             line += [_with_share(ours, algorithm), _with_share(theirs, algorithm)]
         lines.append(line)
-    return ExperimentTable(
+    table = ExperimentTable(
         title="Total scores: how many times a policy is more fair than another one",
         header=(
             "policy",
@@ -46,22 +41,7 @@ def _beside_the_papers(rows: Sequence[Row], scenarios: Sequence[int]) -> Experim
             *(_undecided(rows, scenario) for scenario in scenarios),
         ),
     )
-
-
-def _of_log(rows: Sequence[Row], log: str, scenarios: Sequence[int]) -> ExperimentTable:
-    mine = [row for row in rows if row["log"] == log]
-    scores = {
-        scenario: {name: _score(mine, name, scenario) for name in ALGORITHMS}
-        for scenario in scenarios
-    }
-    return ExperimentTable(
-        title=f"Scores in {log}",
-        header=("policy", *(f"scenario {number}" for number in scenarios)),
-        lines=[
-            [algorithm, *(_with_share(scores[scenario], algorithm) for scenario in scenarios)]
-            for algorithm in ALGORITHMS
-        ],
-    )
+    return [table]
 
 
 def _undecided(rows: Sequence[Row], scenario: int) -> str:
