@@ -405,21 +405,6 @@ def test_accounting_forgets_what_ended_before() -> None:
     assert list(slurm.records_of([1])) == []
 
 
-def test_a_record_is_corrected_afterwards() -> None:
-    slurm = one_processor()
-    job = slurm.submit("a", processing_time=10)
-    slurm.advance(100)
-    slurm.correct_record(job, 0, state="RUNNING", end=None)
-    slurm.advance(200)
-    assert (record(slurm, job).end, record(slurm, job).elapsed) == (None, 200)
-    assert list(slurm.records(150, 200)) == [record(slurm, job)]
-    slurm.correct_record(job, 0, state="COMPLETED", end=50, elapsed=50)
-    assert list(slurm.records(60, 200)) == []
-    assert list(slurm.records(50, 200)) == [record(slurm, job)]
-    with pytest.raises(KeyError, match="no record of job 1 submitted at 7"):
-        slurm.correct_record(job, 7, state="FAILED")
-
-
 def test_malformed_lines_are_reported_where_they_were_printed() -> None:
     slurm = cluster()
     bad = Malformed("sacct", "x", "broken"), Malformed("squeue", "y", "broken")

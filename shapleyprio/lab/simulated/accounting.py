@@ -6,7 +6,6 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from shapleyprio.fairness.runs import JobRecord
 
@@ -75,21 +74,9 @@ class Accounting:
                 del self._rows[job_id]
         del self._ends[:last]
 
-    def correct(self, job_id: int, submit: int, changes: dict[str, Any]) -> None:
-        """Changes the columns of one row by hand."""
-        for run, record in self._rows.get(job_id, {}).items():
-            if record.submit == submit:
-                self._put((job_id, run), replace(record, **changes))
-                return
-        raise KeyError(f"the accounting has no record of job {job_id} submitted at {submit}")
-
-    def _put(self, key: RowKey, record: JobRecord, *, hidden: bool = False) -> None:
+    def _put(self, key: RowKey, record: JobRecord, *, hidden: bool) -> None:
         job_id, run = key
-        rows = self._rows.setdefault(job_id, {})
-        before = rows.get(run)
-        if before is not None and before.end is not None:
-            del self._ends[bisect_left(self._ends, (before.end, key))]
-        rows[run] = record
+        self._rows.setdefault(job_id, {})[run] = record
         self._open.pop(key, None)
         if record.end is None and not hidden:
             self._open[key] = record

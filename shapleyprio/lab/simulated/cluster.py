@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 from shapleyprio.lab.simulated.accounting import Accounting
 from shapleyprio.lab.simulated.associations import Associations
@@ -260,11 +260,6 @@ class SimulatedCluster:
     def lose_changes(self, accounts: int) -> None:
         """Ends slurmdbd before the controller hears of the next changes of so many accounts."""
         self._priorities.associations.unheard = accounts
-
-    def correct_record(self, job_id: int, submit: int, **changes: Any) -> None:
-        """Changes columns of an accounting record by hand, as for a runaway job."""
-        self._accounting.receive(self.now)
-        self._accounting.correct(job_id, submit, changes)
 
     def purge(self, before: int) -> None:
         """Has slurmdbd forget what ended before a second, as PurgeJobAfter does."""
