@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
+from pkgutil import resolve_name
 
 from shapleyprio.lab.experiment.cells import Experiment, PresetParameters
 
@@ -26,15 +25,5 @@ def preset_experiment(name: str, parameters: PresetParameters) -> Experiment:
     Raises:
         ExperimentError: none of the logs is one of the paper's, or an exhibit is unknown.
     """
-    experiment: Experiment = imported(PRESETS[name])(parameters)
+    experiment: Experiment = resolve_name(PRESETS[name])(parameters)
     return experiment
-
-
-def imported(name: str) -> Any:
-    """Imports an attribute, such as ``math:sqrt``.
-
-    >>> imported("math:sqrt")(9)
-    3.0
-    """
-    module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
