@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from shapleyprio.common.errors import ReplayError
 from shapleyprio.replay.workloads.choices import DEFAULT_SEED
@@ -76,9 +76,9 @@ class Experiment:
         cells: the work, in the order in which it is best begun (long cells first).
         by: columns whose values make the groups of the summary; the last one is what is compared
             (policy), those before it get a table each.
-        value: the column that is summed up; None in a row whose value is missing, which is
-            then counted as failed, and why may stand in its columns `problem` and `remedy`.
-        better: whether low or high values win.
+        value: the column that is summed up, of which low values win; None in a row whose value is
+            missing, which is then counted as failed, and why may stand in its columns `problem`
+            and `remedy`.
         paired: columns that are alike in rows that compete for a win.
         share: what is summed up beside the value.
         inputs: files that are read, whose checksums are kept with the results.
@@ -93,7 +93,6 @@ class Experiment:
     cells: Sequence[Cell]
     by: Sequence[str]
     value: str
-    better: Literal["low", "high"] = "low"
     paired: Sequence[str]
     share: Share | None = None
     inputs: Sequence[Path] = ()

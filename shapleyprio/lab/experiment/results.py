@@ -60,7 +60,6 @@ def as_json(experiment: Experiment, rows: Sequence[Row], lines: Sequence[Line]) 
         "parameters": dict(experiment.parameters),
         "description": experiment.description,
         "value": experiment.value,
-        "better": experiment.better,
         "notes": list(experiment.notes),
         "summary": [asdict(line) for line in lines],
         "tables": [] if experiment.tables is None else list(map(asdict, experiment.tables(rows))),

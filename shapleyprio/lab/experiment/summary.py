@@ -134,13 +134,12 @@ def _wins(experiment: Experiment, rows: Sequence[Row]) -> tuple[dict[Key, int], 
     for row in rows:
         value = _value(experiment, row)
         if value is not None:
-            cost = value if experiment.better == "low" else -value
-            contests[_key(row, experiment.paired)].append((cost, _key(row, experiment.by)))
+            contests[_key(row, experiment.paired)].append((value, _key(row, experiment.by)))
     wins: dict[Key, int] = defaultdict(int)
     ties: dict[Key, int] = defaultdict(int)
     for rivals in contests.values():
-        least = min(cost for cost, _ in rivals)
-        best = [key for cost, key in rivals if cost == least]
+        least = min(value for value, _ in rivals)
+        best = [key for value, key in rivals if value == least]
         for key in best:
             (wins if len(best) == 1 else ties)[key] += 1
     return wins, ties

@@ -44,11 +44,6 @@ def test_the_least_value_wins_and_equal_ones_tie() -> None:
     assert [(lines[name].wins, lines[name].ties) for name in "abc"] == [(1, 1), (1, 1), (0, 0)]
 
 
-def test_the_highest_value_wins_where_high_is_better() -> None:
-    lines = by_name(rows_of(a=[1.0], b=[2.0]), better="high")
-    assert (lines["a"].wins, lines["b"].wins) == (0, 1)
-
-
 def test_a_value_that_could_not_be_had_is_counted_and_wins_nothing() -> None:
     lines = by_name(rows_of(a=[None, None], b=[2.0, None]))
     assert (lines["a"].count, lines["a"].failed, lines["a"].mean) == (0, 2, None)

@@ -131,11 +131,10 @@ def verdict(summed: Summed) -> str:
 
 def _ordered(summed: Summed) -> list[list[Line]]:
     """Returns the lines of each group that have a mean, the best first."""
-    sign = 1 if summed.made.better == "low" else -1
     ordered = (
         sorted(
             (line for line in lines if line.mean is not None),
-            key=lambda line: (line.mean or 0) * sign,
+            key=lambda line: line.mean or 0,
         )
         for lines in summed.groups.values()
     )
@@ -148,7 +147,7 @@ def _of_one_group(summed: Summed, lines: Sequence[Line]) -> str:
     if best is worst:
         return f"{summed.title_of(best)} has a mean of {_mean(summed, best)}, held against nothing."
     good, bad = FAIREST[summed.in_seconds]
-    sure = "clearly so" if _is_apart(summed, best, lines[1]) else "though not surely so"
+    sure = "clearly so" if _is_apart(best, lines[1]) else "though not surely so"
     return (
         f"Over {count(best.count, 'window')} {summed.title_of(best)} was {good} "
         f"({_mean(summed, best)} on average), {sure}, and {summed.title_of(worst)} {bad} "
@@ -156,10 +155,9 @@ def _of_one_group(summed: Summed, lines: Sequence[Line]) -> str:
     )
 
 
-def _is_apart(summed: Summed, best: Line, second: Line) -> bool:
+def _is_apart(best: Line, second: Line) -> bool:
     """Returns whether the 95 % intervals do not overlap."""
-    low, high = (best, second) if summed.made.better == "low" else (second, best)
-    return high.low is not None and low.high is not None and low.high < high.low
+    return second.low is not None and best.high is not None and best.high < second.low
 
 
 def _about(summed: Summed, inputs: Sequence[str]) -> Iterator[str]:
@@ -186,8 +184,7 @@ def _advice(summed: Summed) -> Iterator[str]:
         if theirs is None or name not in means:
             continue
         ours, slurms = (sum(each) / len(each) for each in (means[name], theirs))
-        better = (ours < slurms) == (summed.made.better == "low") and ours != slurms
-        verb = "improves on" if better else "does not improve on"
+        verb = "improves on" if ours < slurms else "does not improve on"
         yield (
             f"{summed.titles[name]} {verb} {summed.titles['fairshare']}: the mean{over} "
             f"is {summed.worded(ours)}, instead of {summed.worded(slurms)}."

@@ -130,7 +130,7 @@ def wins(summed: Summed) -> Section:
     """Shows how often each policy was the best."""
     return Section(
         title="How often the best",
-        note=f"In how many windows its {summed.made.value} was the {_best(summed)}, alone or "
+        note=f"In how many windows its {summed.made.value} was the lowest, alone or "
         "together with others.",
         chart=counts(
             "wins",
@@ -217,10 +217,6 @@ def _unit(summed: Summed) -> str:
 
 def _shown(summed: Summed, value: float | None) -> float | None:
     return None if value is None else summed.shown(value)
-
-
-def _best(summed: Summed) -> str:
-    return "lowest" if summed.made.better == "low" else "highest"
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

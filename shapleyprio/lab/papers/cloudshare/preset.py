@@ -112,7 +112,6 @@ def cloudshare_2019(
         cells=cells,
         by=("scenario", "policy"),
         value="unfairness",
-        better="low",
         paired=("log", "scenario", "period", "processors", "deal"),
         inputs=tuple(found.values()),
         notes=_notes(list(found)),
