@@ -21,6 +21,7 @@ from shapleyprio.lab.bench.slurm import costs as slurm
 from shapleyprio.lab.bench.slurm import queue as slurm_queue
 from shapleyprio.lab.bench.slurm import reaction as slurm_reaction
 from shapleyprio.lab.bench.slurm.rpcs import calls_by_type, usual
+from shapleyprio.lab.cli import trialling
 from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
 from shapleyprio.lab.testbed.processes import processes_of, wait_until
 
@@ -128,7 +129,7 @@ def test_where_slurm_cannot_be_had_one_line_says_why(
     def refuse(_: object) -> None:
         raise SlurmUnavailableHere("this machine lacks slurmctld")
 
-    monkeypatch.setattr(slurm, "ensure_installed", refuse)
+    monkeypatch.setattr(trialling, "ensure_installed", refuse)
     result = CliRunner().invoke(main, ["bench", "slurm"])
     assert result.exit_code == 3
     assert result.stderr == "shapleyprio: this machine lacks slurmctld\n"

@@ -50,7 +50,6 @@ PARTS = (
 )
 MOST_ORGANIZATIONS = 16
 
-WIDEST_TABLE = 1_000
 PENDING = 5_000
 MOST_PENDING = 100_000
 
@@ -332,8 +331,9 @@ def measure_slurm(
         ReplayError: packages are missing.
     """
     with packages_needed("bench", "trial"):
-        from shapleyprio.lab.bench.slurm.costs import install, slurm, slurm_adapters
-    install(lambda line: click.echo(f"shapleyprio: {line}", err=True))
+        from shapleyprio.lab.bench.slurm.costs import slurm, slurm_adapters
+        from shapleyprio.lab.cli.trialling import install
+    install()
     if parameters.adapters:
         yield from slurm_adapters(folder, parameters.pending, parameters.adapters, bar)
         return

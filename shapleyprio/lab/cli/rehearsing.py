@@ -67,7 +67,7 @@ def rehearse(parameters: RehearseParameters) -> None:
 
     Raises:
         ReplayError, ConfigError: what was given does not make one.
-        TrialError: an arm could not be run.
+        SlurmError: an arm could not be run.
         AccountingError: they were, but their numbers are doubtful.
     """
     prepared = prepare(parameters)

@@ -24,10 +24,8 @@ from shapleyprio.daemon.accounting.cluster_clock import AccountingError
 from shapleyprio.lab.cli.parameters import TrialParameters
 from shapleyprio.lab.cli.trial_progress import watching
 from shapleyprio.lab.testbed.directories import state_directory
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
 from shapleyprio.lab.testbed.packages import ensure_installed
 from shapleyprio.lab.trial.arms import USUAL_ARMS
-from shapleyprio.lab.trial.errors import TrialError
 from shapleyprio.lab.trial.preparing import (
     ArmParameters,
     PreparedTrial,
@@ -50,7 +48,7 @@ def trial(parameters: TrialParameters) -> None:
     """Runs a trial and shows its results.
 
     Raises:
-        TrialError: an arm could not be run.
+        SlurmError: an arm could not be run.
         AccountingError: they were, but records are missing or not as they must be.
     """
     prepared = prepared_trial(parameters)
@@ -103,12 +101,9 @@ def install() -> None:
     """Makes sure that there is a Slurm to boot.
 
     Raises:
-        TrialError: there cannot be one here.
+        SlurmUnavailableHere: there cannot be one here.
     """
-    try:
-        ensure_installed(lambda line: click.echo(f"shapleyprio: {line}", err=True))
-    except SlurmUnavailableHere as reason:
-        raise TrialError(str(reason)) from reason
+    ensure_installed(lambda line: click.echo(f"shapleyprio: {line}", err=True))
 
 
 def write_and_show(

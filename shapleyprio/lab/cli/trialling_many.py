@@ -41,7 +41,7 @@ def trials(parameters: TrialsParameters) -> None:
     """Runs what has no results yet, and shows all.
 
     Raises:
-        TrialError: an arm could not be run; the results of trials that ended are kept.
+        SlurmError: an arm could not be run; the results of trials that ended are kept.
         OutputError: results cannot be kept, or those of another trial are.
         AccountingError: records are missing or not as they must be.
     """

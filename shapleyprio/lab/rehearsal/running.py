@@ -92,7 +92,7 @@ def run_arms(
         name of a run -> what was seen of it.
 
     Raises:
-        TrialError: an arm could not be run; those that came to their end are kept.
+        SlurmError: an arm could not be run; those that came to their end are kept.
         OutputError: an arm cannot be kept.
     """
     traces: dict[str, Trace] = {}

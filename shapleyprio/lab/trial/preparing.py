@@ -130,7 +130,7 @@ def run_trials(
         finished: called when the last arm of a trial has ended.
 
     Raises:
-        TrialError: an arm could not be run.
+        SlurmError: an arm could not be run.
     """
     traces: dict[str, Trace] = {}
     index_of = {run.name: index for index, trial in enumerate(trials) for run in trial.runs}

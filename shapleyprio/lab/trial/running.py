@@ -12,10 +12,8 @@ from pathlib import Path
 
 from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere, TestbedError
 from shapleyprio.lab.testbed.processes import end_clients
 from shapleyprio.lab.trial.arms import Arm
-from shapleyprio.lab.trial.errors import TrialError
 from shapleyprio.lab.trial.executed import Held
 from shapleyprio.lab.trial.forecasts import StartErrors, errors_of
 from shapleyprio.lab.trial.numbering import Submitted, records_by_job
@@ -131,12 +129,12 @@ def run_arm(run: ArmRun, directory: Path, stopped: threading.Event) -> Trace:
 
     Raises:
         StoppedError: `stopped` was set.
-        TrialError: something did not work; the message names the arm.
+        SlurmError: something did not work; the message names the arm.
     """
     try:
         return _run(run, directory, stopped)
-    except (TestbedError, SlurmUnavailableHere, SlurmError) as error:
-        raise TrialError(f"{run.arm.name}: {error}") from error
+    except SlurmError as error:
+        raise SlurmError(f"{run.arm.name}: {error}") from error
     finally:
         run.progress.doing = "stopped"
 
@@ -195,7 +193,7 @@ def _booted(run: ArmRun, directory: Path, stopped: threading.Event) -> Iterator[
             yield cluster
     finally:
         if left := end_clients(cluster.directory):
-            raise TrialError(f"could not be stopped: {', '.join(left)}")
+            raise SlurmError(f"could not be stopped: {', '.join(left)}")
 
 
 def _let_pass(

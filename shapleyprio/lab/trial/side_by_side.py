@@ -38,7 +38,7 @@ def run_side_by_side(
         finished: called after each that came to its end.
 
     Raises:
-        TrialError: an arm failed; the others were ended.
+        SlurmError: an arm failed; the others were ended.
         KeyboardInterrupt, SystemExit: and all were ended.
     """
     stopped = threading.Event()

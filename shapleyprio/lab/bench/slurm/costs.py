@@ -12,12 +12,11 @@ from shapleyprio.lab.bench.slurm.adapters import adapters
 from shapleyprio.lab.bench.slurm.queue import MOST_SUBMITTED, Cycles, Queue, full_queue
 from shapleyprio.lab.bench.slurm.reaction import JOBS, first_looks, reactions
 from shapleyprio.lab.bench.slurm.rpcs import STATISTICS, Calls, Counting, usual
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere, TestbedError
-from shapleyprio.lab.testbed.packages import ensure_installed
+from shapleyprio.lab.testbed.errors import TestbedError
 from shapleyprio.lab.testbed.submission import give_points_at_submission
 from shapleyprio.slurm import points_table
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.port import SlurmError, SlurmUnavailableError
+from shapleyprio.slurm.port import SlurmError
 
 RUNS = 3
 RUNS_ON_LONG_QUEUE = 1
@@ -43,7 +42,7 @@ def slurm(
         bar: makes progress bars.
 
     Raises:
-        SlurmUnavailableError: this machine cannot have a private Slurm.
+        SlurmUnavailableHere: this machine cannot have a private Slurm.
         SlurmError: it can, but something did not work.
     """
     with _queue(folder, pending, bar) as queue:
@@ -68,7 +67,7 @@ def slurm_adapters(
         bar: makes progress bars.
 
     Raises:
-        SlurmUnavailableError: this machine cannot have a private Slurm.
+        SlurmUnavailableHere: this machine cannot have a private Slurm.
         SlurmError: it can, but something did not work.
     """
     with _queue(folder, pending, bar) as queue:
@@ -80,25 +79,8 @@ def _queue(folder: Path, pending: int, bar: MakeBar) -> Iterator[Queue]:
     try:
         with full_queue(folder / "slurm", pending, bar("submitting", pending)) as queue:
             yield queue
-    except SlurmUnavailableHere as reason:
-        raise SlurmUnavailableError(str(reason)) from reason
     except TestbedError as error:
         raise SlurmError(f"the private Slurm: {error}") from error
-
-
-def install(say: Callable[[str], None]) -> None:
-    """Makes sure that there is a Slurm to boot.
-
-    Args:
-        say: called with a line that names what is about to be installed.
-
-    Raises:
-        SlurmUnavailableError: there cannot be one here.
-    """
-    try:
-        ensure_installed(say)
-    except SlurmUnavailableHere as reason:
-        raise SlurmUnavailableError(str(reason)) from reason
 
 
 def _cost(queue: Queue, channel: str, counting: Counting, bar: MakeBar) -> Iterator[Measurement]:
