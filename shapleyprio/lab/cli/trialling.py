@@ -26,13 +26,7 @@ from shapleyprio.lab.cli.trial_progress import watching
 from shapleyprio.lab.testbed.directories import state_directory
 from shapleyprio.lab.testbed.packages import ensure_installed
 from shapleyprio.lab.trial.arms import USUAL_ARMS
-from shapleyprio.lab.trial.preparing import (
-    ArmParameters,
-    PreparedTrial,
-    faults_of,
-    prepare,
-    run_trials,
-)
+from shapleyprio.lab.trial.preparing import PreparedTrial, prepare, run_trials
 from shapleyprio.lab.trial.report import ArmResult
 from shapleyprio.lab.trial.steering import Pace
 from shapleyprio.replay.results import Result
@@ -77,23 +71,21 @@ def prepared_trial(parameters: TrialParameters, *, directory: str = "") -> Prepa
         ReplayError, ConfigError: there is no such workload.
     """
     with progress_bars() as bar:
-        log, workload = workload_for(
-            parameters.workload,
-            bar,
-            wide=parameters.wide,
-        )
-    arms = ArmParameters(
+        log, workload = workload_for(parameters.workload, bar, wide=parameters.wide)
+    return prepare(
+        log,
+        workload,
         arms=parameters.arms or USUAL_ARMS,
         speed=parameters.speed,
         pace=Pace(parameters.poll_interval, parameters.new_jobs_interval),
         seed=parameters.workload.seed,
+        directory=directory,
     )
-    return prepare(log, workload, arms, directory=directory)
 
 
 def refuse_faults(results: Sequence[ArmResult]) -> None:
     """Raises AccountingError if there is something that makes numbers doubtful."""
-    if faults := faults_of(results):
+    if faults := [fault for result in results for fault in result.faults()]:
         raise AccountingError("\n".join(faults))
 
 

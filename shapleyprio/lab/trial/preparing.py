@@ -21,23 +21,6 @@ from shapleyprio.replay.workloads.workload import Workload, with_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmParameters:
-    """How the arms of a trial are run.
-
-    Attributes:
-        arms: names of `ARMS`, in the order in which they begin.
-        speed: cluster seconds per real second.
-        pace: of the daemon.
-        seed: of all random draws.
-    """
-
-    arms: Sequence[str]
-    speed: int
-    pace: Pace
-    seed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTrial:
     """A trial whose jobs are read and whose policies are simulated.
 
@@ -82,33 +65,41 @@ TrialFinished = Callable[[int, list[ArmResult]], None]
 
 
 def prepare(
-    log: Log, workload: Workload, parameters: ArmParameters, *, directory: str = ""
+    log: Log,
+    workload: Workload,
+    *,
+    arms: Sequence[str],
+    speed: int,
+    pace: Pace,
+    seed: int,
+    directory: str = "",
 ) -> PreparedTrial:
     """Splits jobs as Slurm runs them, and simulates the policies.
 
     Args:
         log: that the workload was taken from.
         workload: jobs of any width.
-        parameters: arms and their conditions.
+        arms: names of `ARMS`, in the order in which they begin.
+        speed: cluster seconds per real second.
+        pace: of the daemon.
+        seed: of all random draws.
         directory: that the arms' directories are to be in.
 
     Raises:
         ReplayError: there are too many jobs, or they cannot be simulated exactly.
     """
-    if any(policy_named(ARMS[name].model).uses_history for name in parameters.arms):
+    if any(policy_named(ARMS[name].model).uses_history for name in arms):
         workload = with_history(workload, log)
-    conditions = Conditions(
-        plan=OwnNodes(as_slurm_runs_it(workload)), speed=parameters.speed, pace=parameters.pace
-    )
+    conditions = Conditions(plan=OwnNodes(as_slurm_runs_it(workload)), speed=speed, pace=pace)
     return PreparedTrial(
         log=log,
         conditions=conditions,
-        policies=simulated(conditions.workload, seed=parameters.seed, cores=_cores_here()),
+        policies=simulated(conditions.workload, seed=seed, cores=_cores_here()),
         runs=[
             ArmRun(name=f"{directory}{name}", arm=ARMS[name], conditions=conditions)
-            for name in parameters.arms
+            for name in arms
         ],
-        seed=parameters.seed,
+        seed=seed,
     )
 
 
@@ -148,11 +139,6 @@ def run_trials(
         watch=watch,
         finished=arm_finished,
     )
-
-
-def faults_of(results: Sequence[ArmResult]) -> list[str]:
-    """Returns what makes the arms' numbers doubtful, in words."""
-    return [fault for result in results for fault in result.faults()]
 
 
 def _cores_here() -> int:
