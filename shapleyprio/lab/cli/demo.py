@@ -20,7 +20,6 @@ from shapleyprio.common.output import whole_file
 from shapleyprio.lab.cli.options import (
     OF_A_CLUSTER_SECONDS,
     directory_option,
-    refuse_used_directory,
     speed_option,
 )
 from shapleyprio.lab.demo.collector import collecting, reserved
@@ -77,7 +76,6 @@ def command(
     if isnan(hours):
         raise click.BadParameter("nan is no number of hours", param_hint="--hours")
     refuse_missing_directories(("--svg", svg))
-    refuse_used_directory("--directory", directory)
     if watch and simulated:
         raise click.UsageError("the simulated Slurm has no daemon to --watch; drop --simulated")
     console = Console(highlight=False, markup=False, emoji=False)

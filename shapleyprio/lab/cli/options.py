@@ -29,6 +29,14 @@ def side_by_side_option(default: int = 2) -> Option[Any]:
     return count_option("--side-by-side", default=default, help="How many arms to run at once.")
 
 
+def _each_once(
+    _context: click.Context, _option: click.Parameter, arms: tuple[str, ...]
+) -> tuple[str, ...]:
+    if len(set(arms)) < len(arms):
+        raise click.UsageError("the same --arm is named twice")
+    return arms
+
+
 def arm_option(arms: Iterable[str], usual: Iterable[str]) -> Option[Any]:
     """Returns --arm, which may be given several times.
 
@@ -41,8 +49,17 @@ def arm_option(arms: Iterable[str], usual: Iterable[str]) -> Option[Any]:
         "arms",
         multiple=True,
         type=click.Choice(list(arms)),
+        callback=_each_once,
         help=f"What to run; give it several times.  [default: {', '.join(usual)}]",
     )
+
+
+def _unused(
+    _context: click.Context, _option: click.Parameter, directory: Path | None
+) -> Path | None:
+    if directory is not None and directory.is_dir() and any(directory.iterdir()):
+        raise click.UsageError(f"--directory: {directory} is not empty; name a new directory")
+    return directory
 
 
 def directory_option(command: AnyCommand) -> AnyCommand:
@@ -50,6 +67,7 @@ def directory_option(command: AnyCommand) -> AnyCommand:
     return click.option(
         "--directory",
         type=click.Path(path_type=Path, file_okay=False),
+        callback=_unused,
         help="Keep configurations, logs and databases of the private cluster there (a new or empty "
         "directory with a short path).",
     )(command)
@@ -85,9 +103,3 @@ def keep_option(what: str, *, required: bool = False) -> Option[Any]:
         type=click.Path(path_type=Path, file_okay=False),
         help=f"Keep finished {what} in that directory, and go on from those that are kept there.",
     )
-
-
-def refuse_used_directory(option: str, directory: Path | None) -> None:
-    """Raises a usage error for a directory that has something in it."""
-    if directory is not None and directory.is_dir() and any(directory.iterdir()):
-        raise click.UsageError(f"{option}: {directory} is not empty; name a new directory")

@@ -28,7 +28,6 @@ from shapleyprio.lab.cli.options import (
     arm_option,
     directory_option,
     keep_option,
-    refuse_used_directory,
     side_by_side_option,
     speed_option,
 )
@@ -123,11 +122,7 @@ def command(**options: Any) -> None:
     jobs in LOG that ran before. Nothing touches your cluster.
     """  # noqa: D301 - click looks for the character \b
     parameters = RehearseParameters(report=report_parameters(options), **options)
-    refuse(
-        (len(set(parameters.arms)) < len(parameters.arms), "the same --arm is named twice"),
-        (isnan(parameters.days), "nan is no number of days"),
-    )
-    refuse_used_directory("--directory", parameters.directory)
+    refuse((isnan(parameters.days), "nan is no number of days"))
     refuse_the_same_file(
         ("--json", parameters.json_file),
         ("--waits", parameters.waits_file),

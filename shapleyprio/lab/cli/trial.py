@@ -23,7 +23,6 @@ from shapleyprio.lab.cli.options import (
     arm_option,
     directory_option,
     poll_interval_option,
-    refuse_used_directory,
     side_by_side_option,
     speed_option,
 )
@@ -88,12 +87,7 @@ def trial_parameters(options: dict[str, Any]) -> TrialParameters:
         click.UsageError: they do not go together.
     """
     parameters = TrialParameters(workload=workload_parameters(options), **options)
-    arms = parameters.arms
-    refuse(
-        (parameters.jobs and parameters.json_file is None, "--jobs goes with --json"),
-        (len(set(arms)) < len(arms), "the same --arm is named twice"),
-    )
-    refuse_used_directory("--directory", parameters.directory)
+    refuse((parameters.jobs and parameters.json_file is None, "--jobs goes with --json"))
     refuse_the_same_file(("--json", parameters.json_file), read=files_read(parameters.workload))
     refuse_missing_directories(("--json", parameters.json_file))
     return parameters

@@ -21,7 +21,6 @@ from shapleyprio.lab.cli.options import (
     OF_A_CLUSTER_SECONDS,
     directory_option,
     keep_option,
-    refuse_used_directory,
     side_by_side_option,
 )
 from shapleyprio.lab.cli.parameters import ListedTrial, TrialsParameters
@@ -75,7 +74,6 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
     After an interruption the same command continues with the others.
     """  # noqa: D301 - click looks for the character \b
     parameters = TrialsParameters(trials=tuple(trials_in(trial_list, logs)), **options)
-    refuse_used_directory("--directory", parameters.directory)
     refuse_the_same_file(("--json", parameters.json_file), read=[("LIST", trial_list)])
     refuse_missing_directories(("--json", parameters.json_file))
     with packages_needed("trials", "trial"):
