@@ -283,14 +283,13 @@ def contended_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_manipulations_are_tried_on_contended_windows(contended_logs: Path) -> None:
     measured = measure("manipulations", "--logs", str(contended_logs))
     found = {(row["what"], row["name"]): row["value"] for row in measured}
-    assert {name for _, name in found} == {"directcontr", "fairshare", "live", "live by limits"}
+    assert {name for _, name in found} == {"directcontr", "fairshare", "live"}
     assert found["HPC2N, padded by 20 %: mean gain", "live"] < 0
     assert found["HPC2N, in single copies: mean gain", "fairshare"] != 0  # whole jobs were wide
     assert found["HPC2N, with phantoms twice as wide: mean gain", "live"] == 0
     assert found["HPC2N, with phantoms as wide as all: mean gain", "live"] < 0
-    for name in ("live", "live by limits"):
-        assert found["HPC2N, long jobs after short ones: mean gain", name] < 0
-    assert ("HPC2N, twice the limits: organizations that gain", "live by limits") in found
+    assert found["HPC2N, long jobs after short ones: mean gain", "live"] < 0
+    assert ("HPC2N, twice the limits: organizations that gain", "live") in found
     assert ("HPC2N, twice the limits: mean gain", "directcontr") not in found
     assert all(1 <= row["runs"] <= 4 for row in measured)
 

@@ -250,9 +250,6 @@ def _presented(
     return Presented(presented, useful[order])
 
 
-OF_PAST: Mapping[str, Presentation] = {"long jobs after short ones": trained}
-"""What a predictor that learns nothing, by limits, is not taken in by."""
-
 OF_WORK: Mapping[str, Presentation] = {
     "in single copies": as_copies,
     "in halves": in_halves,
@@ -261,7 +258,7 @@ OF_WORK: Mapping[str, Presentation] = {
     "padded by 20 %": padded(20),
     "with phantoms as wide as all": with_phantoms(1),
     "with phantoms twice as wide": with_phantoms(2),
-    **OF_PAST,
+    "long jobs after short ones": trained,
 }
 OF_LIMITS: Mapping[str, Presentation] = {
     "twice the limits": with_limits(2),
@@ -270,28 +267,11 @@ OF_LIMITS: Mapping[str, Presentation] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """A policy, and what is tried on it.
-
-    Attributes:
-        name: what it is called here.
-        policy: its name.
-        estimation: of contributions.
-        presentations: name -> presentation.
-    """
-
-    name: str
-    policy: str
-    estimation: Estimation
-    presentations: Mapping[str, Presentation]
-
-
-CONTENDERS = (
-    *(Contender(policy, policy, Estimation(), OF_WORK) for policy in COMPARED),
-    Contender(LIVE, LIVE, Estimation(), {**OF_WORK, **OF_LIMITS}),
-    Contender("live by limits", LIVE, Estimation(predictor="limit"), {**OF_LIMITS, **OF_PAST}),
-)
+TRIED: Mapping[str, Mapping[str, Presentation]] = {
+    **dict.fromkeys(COMPARED, OF_WORK),
+    LIVE: {**OF_WORK, **OF_LIMITS},
+}
+"""Policy -> what is tried on it."""
 
 
 def utility_of(
@@ -336,28 +316,13 @@ def measure_manipulations(
 
 
 def _gains_in(window: ContendedWindow) -> Iterator[tuple[tuple[str, str], float]]:
-    """Yields by presentation and contender what organizations gain."""
-    for contender in CONTENDERS:
-        for presentation, gain in _gains(window.workload, contender):
-            yield (presentation, contender.name), gain
-
-
-def _gains(workload: Workload, contender: Contender) -> Iterator[tuple[str, float]]:
-    """Yields what each organization gains by each presentation, if it had work done honestly."""
-
-    def presented(present: Presentation, organization: int) -> int:
-        return utility_of(
-            present(workload, organization),
-            organization,
-            contender.policy,
-            estimation=contender.estimation,
-        )
-
-    honest = measure(
-        workload, run_policy(workload, contender.policy, estimation=contender.estimation)
-    )
-    for u, parts in enumerate(honest.parts):
-        if parts == 0:
-            continue
-        for name, present in contender.presentations.items():
-            yield name, (presented(present, u) - honest.utilities[u]) / parts
+    """Yields by presentation and policy what organizations gain, if they had work done honestly."""
+    workload, estimation = window.workload, Estimation()
+    for policy, presentations in TRIED.items():
+        honest = measure(workload, run_policy(workload, policy, estimation=estimation))
+        for u, parts in enumerate(honest.parts):
+            if parts == 0:
+                continue
+            for name, present in presentations.items():
+                found = utility_of(present(workload, u), u, policy, estimation=estimation)
+                yield (name, policy), (found - honest.utilities[u]) / parts
