@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -81,27 +81,33 @@ class BusyCluster(SimulatedSlurm):
 
     def change_places(self, turn: int) -> None:
         """Corrects one old record of every organization so that each takes another's place."""
-        count = len(ORGANIZATIONS)
-        self.past = [
-            JobRecord(
-                job_id=10**9 + number,
-                label=str(10**9 + number),
-                account=name,
-                user="user",
-                partition="all",
-                submit=NOW - 1000,
-                eligible=NOW - 1000,
-                start=NOW - 1000,
-                end=NOW - 10,
-                limit=None,
-                elapsed=990,
-                suspended=0,
-                state="COMPLETED",
-                nodes=(SPARE_NODE,),
-                processors=10**6 * (1 + (number + turn) % count),
-            )
-            for number, name in enumerate(ORGANIZATIONS)
-        ]
+        self.past = rotated(ORGANIZATIONS, turn, begin=NOW - 1000, end=NOW - 10, node=SPARE_NODE)
+
+
+def rotated(
+    accounts: Collection[str], rotation: int, *, begin: int, end: int, node: str
+) -> list[JobRecord]:
+    """Returns a record of each account, so large that with each rotation all change places."""
+    return [
+        JobRecord(
+            job_id=10**9 + number,
+            label=str(10**9 + number),
+            account=account,
+            user="user",
+            partition="all",
+            submit=begin,
+            eligible=begin,
+            start=begin,
+            end=end,
+            limit=None,
+            elapsed=end - begin,
+            suspended=0,
+            state="COMPLETED",
+            nodes=(node,),
+            processors=10**6 * (1 + (number + rotation) % len(accounts)),
+        )
+        for number, account in enumerate(accounts)
+    ]
 
 
 def days_of(records: int) -> int:

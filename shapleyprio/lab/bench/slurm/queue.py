@@ -15,6 +15,7 @@ from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.fairness.runs import JobRecord
+from shapleyprio.lab.bench.cycle.workloads import rotated
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.lab.testbed.processes import kill_leftovers
@@ -91,24 +92,8 @@ class RotatingSlurm(CommandLineSlurm):
 
     def records(self, since: int, until: int) -> Iterator[JobRecord | Malformed]:
         """Reads the records of the cluster, and those of the past, corrected with each rotation."""
-        for number, account in enumerate(NODES):
-            yield JobRecord(
-                job_id=10**9 + number,
-                label=str(10**9 + number),
-                account=account,
-                user="user",
-                partition="all",
-                submit=self._begin,
-                eligible=self._begin,
-                start=self._begin,
-                end=self._begin + PAST_SECONDS,
-                limit=None,
-                elapsed=PAST_SECONDS,
-                suspended=0,
-                state="COMPLETED",
-                nodes=(NOBODYS_NODE,),
-                processors=10**6 * (1 + (number + self.rotation) % len(NODES)),
-            )
+        begin, end = self._begin, self._begin + PAST_SECONDS
+        yield from rotated(NODES, self.rotation, begin=begin, end=end, node=NOBODYS_NODE)
         yield from super().records(since, until)
 
 
