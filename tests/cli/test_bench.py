@@ -629,12 +629,11 @@ def test_every_record_of_the_past_can_be_read() -> None:
 
 
 def test_what_a_pool_asks_of_the_database_is_counted_for_a_cluster_and_an_hour() -> None:
-    transactions, statements, rows, written, growth = (row["value"] for row in measure("pool"))
+    transactions, rows, written = (row["value"] for row in measure("pool"))
     cycles_of_an_hour = 3600 / pool.POLL_SECONDS
-    assert cycles_of_an_hour < transactions < statements
+    assert cycles_of_an_hour < transactions
     assert rows >= cycles_of_an_hour * 2 * pool.ORGANIZATIONS  # standings and balances
     assert written > 0
-    assert growth >= 0
 
 
 # a year

@@ -40,13 +40,11 @@ class Traffic:
 
     Attributes:
         transactions: that ended well, those that only read among them.
-        statements: that were sent.
         rows: that were inserted, deleted or changed, one by one.
         written_bytes: of the values in these, as text.
     """
 
     transactions: int = 0
-    statements: int = 0
     rows: int = 0
     written_bytes: int = 0
 
@@ -61,9 +59,8 @@ def pool(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
     names = [f"c{number}" for number in range(1, CLUSTERS + 1)]
     config = _config(names)
     chance = Random(1)  # noqa: S311  # the same jobs every time are what is wanted
-    file = folder / "pool.db"
     # what clusters log of their first cycles is no measurement
-    with capture_logs(), Store.open(f"sqlite:///{file}", create=True) as store:
+    with capture_logs(), Store.open(f"sqlite:///{folder / 'pool.db'}", create=True) as store:
         slurms = [_cluster(name) for name in names]
         sites = [
             (slurm, Cycle(config, slurm, store.cluster(name)))
@@ -72,20 +69,16 @@ def pool(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
         for done in range(1, WARM_UP + 1):
             _all_at_work(sites, chance)
             progress(done)
-        size = size_of(file)
         with counting() as traffic:
             for done in range(WARM_UP + 1, WARM_UP + CYCLES + 1):
                 _all_at_work(sites, chance)
                 progress(done)
-        grown = size_of(file) - size
     hours = CLUSTERS * CYCLES * POLL_SECONDS / HOUR
     what = f"of {CLUSTERS} clusters, {ORGANIZATIONS} organizations, {JOBS_OF_A_DAY:,} jobs a day"
     found = {
         f"{what}: transactions of a cluster in an hour": (traffic.transactions, ""),
-        "statements": (traffic.statements, ""),
         "rows written": (traffic.rows, ""),
         "bytes of values written": (traffic.written_bytes / 2**20, "MB"),
-        "growth of the SQLite file": (grown / 2**20, "MB"),
     }
     return [
         replace(of_runs("pool", each, [amount / hours], unit=unit), runs=CYCLES)
@@ -106,7 +99,6 @@ def counting() -> Iterator[Traffic]:
         _context: object,
         several: bool,  # as it is called
     ) -> None:
-        traffic.statements += 1
         if statement.startswith(("INSERT", "UPDATE", "DELETE")):
             rows = parameters if several else [parameters]
             traffic.rows += len(rows)
@@ -172,8 +164,3 @@ def _all_at_work(sites: list[tuple[SimulatedSlurm, Cycle]], chance: Random) -> N
             )
         slurm.advance(slurm.now + POLL_SECONDS)
         cycle.run()
-
-
-def size_of(file: Path) -> int:
-    """Returns the bytes of an SQLite store, with the files beside it."""
-    return sum(each.stat().st_size for each in file.parent.glob(f"{file.name}*"))

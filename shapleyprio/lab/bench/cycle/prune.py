@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 
 from sqlalchemy import make_url
@@ -50,16 +49,15 @@ def prune(url: str, records: int, progress: Callable[[int], None]) -> Iterator[M
         with store.reading() as view:
             if view.ledger.watermark() is not None:
                 raise StoreError("the benchmark needs an empty database")
-        filling = seconds_of(lambda: deque(map(progress, fill(store, records, most)), maxlen=0))
-        yield of_runs("prune", f"{where} runs are accounted", [filling], unit="s")
-        filling = seconds_of(lambda: _keep_history(store, records))
-        kept = f"{where} standings and as many pushes"
-        yield of_runs("prune", f"{kept} are kept", [filling], unit="s")
+        for done in fill(store, records, most):
+            progress(done)
+        _keep_history(store, records)
         cutting = seconds_of(lambda: store.transact(_cut))
         below = CYCLE_BELOW if is_target else None
         what = f"{where} runs: the horizon is cut to a day"
         yield of_runs("prune", what, [cutting], unit="s", below=below)
         below = TRANSACTION_BELOW if is_target else None
+        kept = f"{where} standings and as many pushes"
         for what, work in ((kept, _prune_history), (f"{where} runs", _prune_runs)):
             seconds = list(_pruned(store, work))
             yield of_runs("prune", f"{what} are pruned", [sum(seconds)], unit="s")
@@ -116,7 +114,7 @@ def _push(row: StandingRow) -> NewPush:
 
 
 def _cut(transaction: Transaction) -> None:
-    opened = _open(transaction)
+    opened = OpenLedger(transaction, horizon=SHORT, opens=NOW, ask_holders=dict)
     opened.look(Controller(time=NOW, accounting_backlog=0, submitted=0), overlap=0)
     opened.close(NOW, observed_until=NOW)
 
@@ -142,7 +140,3 @@ def _pruned(store: ClusterStore, work: Callable[[Transaction], int]) -> Iterator
         if not pruned:
             return
         yield seconds
-
-
-def _open(transaction: Transaction) -> OpenLedger:
-    return OpenLedger(transaction, horizon=SHORT, opens=NOW, ask_holders=dict)

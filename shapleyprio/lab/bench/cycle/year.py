@@ -26,7 +26,6 @@ from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import load_config
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.bench.cycle.literal import Done, literal_ledger
-from shapleyprio.lab.bench.cycle.pool import size_of
 from shapleyprio.lab.bench.measure import Measurement, of_runs, run_apart
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.port import Controller, Malformed
@@ -129,7 +128,7 @@ class Year:
             cycle.run()
             cycle.prune()
             took = process_time() - began
-            self.needs.append((size_of(self._folder / FILE) / 1e6, _megabytes(), took))
+            self.needs.append((_size_of(self._folder / FILE) / 1e6, _megabytes(), took))
             self._submit()
             self.slurm.advance(since + CYCLE_SECONDS)
             yield from self._done(since)
@@ -195,6 +194,11 @@ class Year:
         if json.loads(written)["window"]["length"] != end.timestamp() - begin.timestamp():
             raise RuntimeError(f"the report of {month} lacks a part of the month")
         self.reports += 1
+
+
+def _size_of(file: Path) -> int:
+    """Returns the bytes of an SQLite store, with the files beside it."""
+    return sum(each.stat().st_size for each in file.parent.glob(f"{file.name}*"))
 
 
 def _month(second: int) -> str:
