@@ -131,7 +131,7 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             one day leaves nearly none: the cycle that cuts it, and pruning; on each --store;
             minutes
     estimators  how far Shapley values estimated from few coalitions are off, on --logs,
-            beside random orderings and those of shapiq if it is installed; some minutes
+            beside random orderings and KernelSHAP of shapiq if it is installed; some minutes
     predictors  how fair live is with each predictor, on contended windows of --logs
     manipulations  what an organization of --logs gains by splitting, merging, delaying or
             padding its jobs, by wrong time limits, and by useless jobs; some minutes

@@ -1,7 +1,7 @@
 """The errors of estimates of Shapley values, for a number of coalitions valued.
 
 Beside ours stand Rand's random orderings (SPAA 2013), the same in antithetic pairs, paired
-leverage sampling alone, and those of the package shapiq if it is installed.
+leverage sampling alone, and KernelSHAP of the package shapiq if it is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.lab.bench.fairness.contended import real_logs
-from shapleyprio.lab.bench.measure import Measurement, of_runs
+from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.exact import all_coalitions, rounded_shapley_values
 from shapleyprio.replay.coalitions.first_come import values_of
@@ -48,27 +48,23 @@ EXACT_ORGANIZATIONS = 18
 TRUTH = 100
 """With more organizations the truth is our estimate with so many times the largest budget."""
 
-SHAPIQ = ("KernelSHAP", "PermutationSamplingSV", "StratifiedSamplingSV", "SVARM")
-
 
 @dataclass(frozen=True, slots=True)
 class EstimatorCase:
     """A game whose Shapley values are known.
 
     Attributes:
-        log: name of the log.
         game: its window's.
         truth: float64[k], φ in part-seconds.
         parts: completed in the coalition of all.
     """
 
-    log: str
     game: Game
     truth: Floats
     parts: float
 
 
-def measure(logs: Path, bar: Callable[[str, int], Callable[[int], None]]) -> Iterator[Measurement]:
+def measure(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
     """Estimates Shapley values of windows of real logs from few coalitions.
 
     Args:
@@ -84,7 +80,7 @@ def measure(logs: Path, bar: Callable[[str, int], Callable[[int], None]]) -> Ite
         for k in ORGANIZATIONS:
             show = bar(f"{name}, {k} organizations", WINDOWS)
             cases = []
-            for case in cases_of(name, log, k, length):
+            for case in cases_of(log, k, length):
                 cases.append(case)
                 show(len(cases))
             for budget in BUDGETS:
@@ -114,7 +110,7 @@ def in_unions(case: EstimatorCase, unions: int) -> EstimatorCase:
     return replace(case, game=game, truth=np.array(known.contribution, dtype=np.float64))
 
 
-def cases_of(name: str, log: Log, organizations: int, length: int) -> Iterator[EstimatorCase]:
+def cases_of(log: Log, organizations: int, length: int) -> Iterator[EstimatorCase]:
     """Yields windows of a log that have work enough, with their Shapley values."""
     assert log.system_processors is not None
     consortium = deal(
@@ -133,7 +129,7 @@ def cases_of(name: str, log: Log, organizations: int, length: int) -> Iterator[E
         _, parts, _ = values_of(game, game.everybody)[0].tolist()
         if parts < LEAST_LOAD * log.system_processors * length:
             continue
-        yield EstimatorCase(name, game, _truth(game), float(parts))
+        yield EstimatorCase(game, _truth(game), float(parts))
         found += 1
 
 
@@ -148,7 +144,7 @@ def error_of(case: EstimatorCase, estimator: Method, budget: int) -> float:
 
 
 def estimators() -> Mapping[str, Method]:
-    """Maps names to estimators, those of shapiq only if it is installed."""
+    """Maps names to estimators, that of shapiq only if it is installed."""
     found: dict[str, Method] = {
         "orderings": orderings,
         "antithetic orderings": antithetic,
@@ -156,7 +152,7 @@ def estimators() -> Mapping[str, Method]:
         "leverage and fluid": ours,
     }
     if find_spec("shapiq") is not None:
-        found |= {f"shapiq {name}": _shapiq(name) for name in SHAPIQ}
+        found["shapiq KernelSHAP"] = kernel_shap
     return found
 
 
@@ -206,15 +202,12 @@ def _joining(valued: Valued, drawn: Sequence[NDArray[np.int64]]) -> Floats:
     return found
 
 
-def _shapiq(name: str) -> Method:
-    def found(game: Game, valued: Valued, budget: int, seed: int) -> Floats:
-        import shapiq
+def kernel_shap(game: Game, valued: Valued, budget: int, seed: int) -> Floats:
+    """Estimates by KernelSHAP of the package shapiq."""
+    import shapiq
 
-        k = game.organizations
-        approximator = getattr(shapiq, name)(n=k, random_state=seed)
-        values = approximator.approximate(
-            budget, lambda members: valued(np.atleast_2d(members).astype(bool))
-        )
-        return np.array([float(values[(u,)]) for u in range(k)])
-
-    return found
+    k = game.organizations
+    values = shapiq.KernelSHAP(n=k, random_state=seed).approximate(
+        budget, lambda members: valued(np.atleast_2d(members).astype(bool))
+    )
+    return np.array([float(values[(u,)]) for u in range(k)])
