@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +23,7 @@ from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, ingest
 from shapleyprio.lab.bench.measure import Machine, Measurement, machine
 from shapleyprio.lab.cli.options import OF_A_CLUSTER_SECONDS, poll_interval_option
 from shapleyprio.lab.cli.parameters import BenchParameters
+from shapleyprio.lab.testbed.directories import state_directory
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
 
@@ -164,12 +164,9 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     log_warnings()
     with (
         termination_unwinds(OF_A_CLUSTER_SECONDS),
-        # a stopped Slurm may still be writing its last words
-        tempfile.TemporaryDirectory(
-            prefix="shapleyprio-bench-", ignore_cleanup_errors=True
-        ) as folder,
+        state_directory(None) as folder,
     ):
-        measurements = list(measure(parameters, Path(folder)))
+        measurements = list(measure(parameters, folder))
     here = machine()
     rows = [asdict(measurement) | {"met": measurement.met} for measurement in measurements]
     if write_json(json_file, {"machine": asdict(here), "measurements": rows}):

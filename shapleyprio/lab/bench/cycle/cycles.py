@@ -39,15 +39,10 @@ def cycles(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
             stormy.append(_timed(cycle, cluster, writes=PENDING))
             progress(RUNS + done)
     queue = f"{PENDING:,} pending and {RUNNING:,} running jobs"
+    changed = f"every organization changes rank: {PENDING:,} writes"
     return [
-        of_runs("cycle", f"{queue}, order unchanged", quiet, unit="s", below=SECONDS_BELOW),
-        of_runs(
-            "cycle",
-            f"{queue}, every organization changes rank: {PENDING:,} writes",
-            stormy,
-            unit="s",
-            below=SECONDS_BELOW,
-        ),
+        of_runs("cycle", f"{queue}, {what}", seconds, unit="s", below=SECONDS_BELOW)
+        for what, seconds in (("order unchanged", quiet), (changed, stormy))
     ]
 
 

@@ -88,29 +88,17 @@ def scale(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
     if any(answer["written"] != CHANGES for answer in steady):
         raise RuntimeError(f"the steady cycles wrote other than {CHANGES} priorities: {steady}")
     what = f"{PENDING:,} pending, {RUNNING:,} running jobs, {ORGANIZATIONS} organizations"
+    first = f"processor time of the first cycle: {what}, {NODES:,} nodes"
+    later = f"of a later one: {CHANGES} jobs started, ended and were submitted"
     seconds = [answer["seconds"] for answer in steady]
+    found = (
+        (first, [answers[0]["seconds"]], "s", FIRST_SECONDS_BELOW),
+        (later, seconds, "s", STEADY_SECONDS_BELOW),
+        ("peak memory of that", [steady[-1]["megabytes"]], "MB", MEGABYTES_BELOW),
+    )
     return [
-        of_runs(
-            "scale",
-            f"processor time of the first cycle: {what}, {NODES:,} nodes",
-            [answers[0]["seconds"]],
-            unit="s",
-            below=FIRST_SECONDS_BELOW,
-        ),
-        of_runs(
-            "scale",
-            f"of a later one: {CHANGES} jobs started, ended and were submitted",
-            seconds,
-            unit="s",
-            below=STEADY_SECONDS_BELOW,
-        ),
-        of_runs(
-            "scale",
-            "peak memory of that",
-            [steady[-1]["megabytes"]],
-            unit="MB",
-            below=MEGABYTES_BELOW,
-        ),
+        of_runs("scale", each, values, unit=unit, below=below)
+        for each, values, unit, below in found
     ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+from shapleyprio.lab.bench.measure import MakeBar
 from shapleyprio.lab.experiment.windows import window_at_random
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.logs.reading import read_log
@@ -170,7 +171,7 @@ def collected_by_log(
     organizations: int,
     windows: int,
     whole: bool = False,
-    bar: Callable[[str, int], Callable[[int], None]],
+    bar: MakeBar,
 ) -> Iterator[tuple[LogFile, dict[Key, list[float]]]]:
     """Yields what is found in windows of each of these logs, as `collected` does."""
     for log_file, log in real_logs(logs, names):

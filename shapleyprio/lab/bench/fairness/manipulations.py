@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.lab.bench.fairness.contended import ContendedWindow, collected_by_log
-from shapleyprio.lab.bench.measure import Measurement, mean_of
+from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import COMPARED, LIVE, Estimation, run_policy
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -283,9 +283,7 @@ def utility_of(
     return measure(useful, schedule).utilities[organization]
 
 
-def measure_manipulations(
-    logs: Path, bar: Callable[[str, int], Callable[[int], None]]
-) -> Iterator[Measurement]:
+def measure_manipulations(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
     """Measures what organizations gain by presenting their work otherwise, one at a time.
 
     Jobs are kept whole, with easy backfilling.

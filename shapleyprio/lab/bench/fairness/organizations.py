@@ -7,7 +7,7 @@ where there are some, and else against the same from many more coalitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from shapleyprio.lab.bench.fairness.contended import (
     contended_windows,
     real_logs,
 )
-from shapleyprio.lab.bench.measure import Measurement, mean_of
+from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, EXACT_ORGANIZATIONS
@@ -35,9 +35,7 @@ FIRST_COME = "all coalitions, first come"
 SAMPLED = "few coalitions"
 
 
-def measure_organizations(
-    logs: Path, bar: Callable[[str, int], Callable[[int], None]]
-) -> Iterator[Measurement]:
+def measure_organizations(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
     """Measures contributions at the ends of contended windows of whole jobs.
 
     Windows with too many organizations for Ref are contended where directcontr is away from

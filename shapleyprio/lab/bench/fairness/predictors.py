@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from shapleyprio.lab.bench.fairness.contended import (
     contended_windows,
     real_logs,
 )
-from shapleyprio.lab.bench.measure import Measurement, mean_of
+from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
 from shapleyprio.replay.policies import LIVE, PREDICTORS, SHAPLEY
 
@@ -21,9 +21,7 @@ ORGANIZATIONS = 5
 WINDOWS = 16
 
 
-def measure_predictors(
-    logs: Path, bar: Callable[[str, int], Callable[[int], None]]
-) -> Iterator[Measurement]:
+def measure_predictors(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
     """Measures `live` with every predictor, beside what needs none.
 
     Args:

@@ -6,7 +6,7 @@ work. What the rest has had is then no longer held against the urgent jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.lab.bench.fairness.contended import ContendedWindow, collected_by_log
-from shapleyprio.lab.bench.measure import Measurement, mean_of
+from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
 from shapleyprio.replay.policies import COMPARED, LIVE, REFERENCE, run_policy
 from shapleyprio.replay.workloads.workload import Workload, jobs_of
 
@@ -70,9 +70,7 @@ def waits(workload: Workload, policy: str) -> NDArray[np.int64]:
     return last - workload.release
 
 
-def measure_splitting(
-    logs: Path, bar: Callable[[str, int], Callable[[int], None]]
-) -> Iterator[Measurement]:
+def measure_splitting(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
     """Measures how long jobs wait before and after one organization becomes two members.
 
     Each organization with urgent jobs does so in turn, while all others stay as they are.

@@ -126,12 +126,9 @@ def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
             yield of_runs(
                 "recompute", f"{what}: an hour was added", hour, unit="s", below=case.hour_below
             )
+            memory = [one.megabytes for one in ran]
             yield of_runs(
-                "recompute",
-                "peak memory of that",
-                [one.megabytes for one in ran],
-                unit="MB",
-                below=MEGABYTES_BELOW,
+                "recompute", "peak memory of that", memory, unit="MB", below=MEGABYTES_BELOW
             )
 
 

@@ -70,18 +70,19 @@ def write_swf(workload: Workload, file: Path) -> None:
             log.write(f"{job} {release} -1 {seconds} 1 -1 -1 1 -1 -1 1 {user}{6 * ' -1'}\n")
 
 
-def dealt_out(log: Log, organizations: int, *, processors: int) -> Workload:
-    """Returns all jobs of a log, with its users and so many processors dealt out."""
+def dealt_out(
+    log: Log, organizations: int, *, processors: int, window: Window | None = None
+) -> Workload:
+    """Returns the jobs of a log, or of a window of it, with users and so many processors dealt."""
     consortium = deal(log, organizations, shares="zipf", processors=processors, seed=SEED)
-    return workload_of(log, consortium, wide="expand")
+    return workload_of(log, consortium, window=window, wide="expand")
 
 
 def month_of(log: Log, day: int, organizations: int, *, processors: int) -> Workload:
     """Returns the jobs of 30 days of a log from that day on, dealt out as all of them are."""
-    consortium = deal(log, organizations, shares="zipf", processors=processors, seed=SEED)
     begin = min(day * DAY, max(whole_log(log).length - MONTH, 0))
     window = Window(start=whole_log(log).start + begin, length=MONTH)
-    return workload_of(log, consortium, window=window, wide="expand")
+    return dealt_out(log, organizations, processors=processors, window=window)
 
 
 def lines_of(file: Path) -> int:

@@ -48,11 +48,11 @@ def adapters(queue: Queue, names: Sequence[str], bar: MakeBar) -> Iterator[Measu
             yield of_runs("slurm", whole, seconds[name], unit="s")
 
 
-def _actions(jobs: Sequence[str]) -> dict[str, Callable[[Slurm, int], None]]:
+def _actions(jobs: Sequence[str]) -> dict[str, Callable[[Slurm, int], object]]:
     """Returns what is measured -> the deed; it gets a number that it never gets again."""
-    actions: dict[str, Callable[[Slurm, int], None]] = {
-        "asking the controller": lambda slurm, _: _ask(slurm.controller),
-        "reading who waits": lambda slurm, _: _ask(slurm.pending),
+    actions: dict[str, Callable[[Slurm, int], object]] = {
+        "asking the controller": lambda slurm, _: slurm.controller(),
+        "reading who waits": lambda slurm, _: slurm.pending(),
     }
     for different in DIFFERENT_VALUES:
         values = "one value" if different == 1 else f"{different:,} different values"
@@ -66,7 +66,3 @@ def _actions(jobs: Sequence[str]) -> dict[str, Callable[[Slurm, int], None]]:
 
         actions[f"writing the nice of {len(jobs):,} jobs, {values}"] = write
     return actions
-
-
-def _ask(question: Callable[[], object]) -> None:
-    question()
