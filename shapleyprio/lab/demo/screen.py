@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -39,11 +38,8 @@ Balance: earned less got, spread over all work; + is owed, and comes first.
 Wait: mean time from submission to start, or to now."""
 
 
-class Screen(Protocol):
-    """Shows how things stand."""
-
-    def __call__(self, snapshot: Snapshot) -> None:
-        """Shows a snapshot."""
+Screen = Callable[[Snapshot], None]
+"""Shows how things stand."""
 
 
 @contextmanager
@@ -55,7 +51,7 @@ def screen(console: Console, duration: int | None) -> Iterator[Screen]:
         duration: of the demo, in seconds of the cluster's clock; None if it has no end.
     """
     if not console.is_terminal:
-        yield _Snapshots(console, duration)
+        yield _snapshots(console, duration)
         return
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
 
@@ -66,18 +62,17 @@ def screen(console: Console, duration: int | None) -> Iterator[Screen]:
         yield show
 
 
-class _Snapshots:
-    def __init__(self, console: Console, duration: int | None) -> None:
-        self._console = console
-        self._duration = duration
-        self._next = SNAPSHOT_SECONDS
-        console.print(Group(Text(LEGEND, "dim"), Text()))
+def _snapshots(console: Console, duration: int | None) -> Screen:
+    console.print(Group(Text(LEGEND, "dim"), Text()))
+    due = SNAPSHOT_SECONDS
 
-    def __call__(self, snapshot: Snapshot) -> None:
-        if snapshot.elapsed < self._next:
-            return
-        self._next = (snapshot.elapsed // SNAPSHOT_SECONDS + 1) * SNAPSHOT_SECONDS
-        self._console.print(frame(snapshot, self._duration, lines=2, legend=False))
+    def show(snapshot: Snapshot) -> None:
+        nonlocal due
+        if snapshot.elapsed >= due:
+            due = (snapshot.elapsed // SNAPSHOT_SECONDS + 1) * SNAPSHOT_SECONDS
+            console.print(frame(snapshot, duration, lines=2, legend=False))
+
+    return show
 
 
 def cast() -> RenderableType:
