@@ -42,15 +42,21 @@ class PrivateSlurm:
         directory: created if need be; a short path, for it holds UNIX sockets.
         spec: what it shall look like.
         prepared: a database made by prepare_database, which saves 2 seconds.
+
+    Attributes:
+        environment: the complete one for client processes; once the cluster starts.
+        clock: its clock, likewise.
+        paths: its files and ports, likewise.
     """
+
+    environment: Mapping[str, str]
+    clock: ClusterClock
+    paths: ClusterPaths
 
     def __init__(self, directory: Path, spec: ClusterSpec, *, prepared: Path | None = None) -> None:
         self.directory = directory.resolve()
         self.spec = spec
         self._prepared = prepared
-        self._paths: ClusterPaths | None = None
-        self._environment: dict[str, str] = {}
-        self._clock: ClusterClock | None = None
         self._daemons: dict[str, SlurmDaemon] = {}
         self._life: ExitStack | None = None
 
@@ -116,27 +122,6 @@ class PrivateSlurm:
         self._daemons[daemon].signal(signal.SIGCONT)
 
     # -- its use
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The complete environment for client processes; it exists once the cluster starts."""
-        if not self._environment:
-            raise TestbedError("the private Slurm has not been started")
-        return self._environment
-
-    @property
-    def clock(self) -> ClusterClock:
-        """Its clock."""
-        if self._clock is None:
-            raise TestbedError("the private Slurm has not been started")
-        return self._clock
-
-    @property
-    def paths(self) -> ClusterPaths:
-        """Its files and ports."""
-        if self._paths is None:
-            raise TestbedError("the private Slurm has not been started")
-        return self._paths
 
     def run(
         self, *argv: str, stdin: str | None = None, check: bool = True, timeout: float = 60
@@ -282,7 +267,7 @@ class PrivateSlurm:
 
     def _start_accounting(self, life: ExitStack) -> None:
         """Starts all but slurmctld and the nodes' daemons; closing `life` ends everything."""
-        paths = self._paths = ClusterPaths(
+        paths = self.paths = ClusterPaths(
             directory=self.directory,
             base_port=life.enter_context(machine.reserved_ports(self.spec.port_count)),
             user=machine.user_name(),
@@ -294,11 +279,11 @@ class PrivateSlurm:
         base |= {"PATH": SEARCH_PATH, "SLURM_CONF": str(paths.slurm_conf)}
         base["MYSQL_UNIX_PORT"] = str(paths.database_socket)
         file = self.directory / "run" / "clock"
-        self._clock = ClusterClock(file, speed=self.spec.speed, epoch=self.spec.epoch)
-        life.callback(self._clock.stop)
+        self.clock = ClusterClock(file, speed=self.spec.speed, epoch=self.spec.epoch)
+        life.callback(self.clock.stop)
         guard = Guard(self.directory, base)
         life.callback(self._end_everything, guard)
-        self._environment = {**base, **self._clock.environment}
+        self.environment = {**base, **self.clock.environment}
         self._start_daemon("munged", *self._munged(), environment=base)
         database = Database(paths, self.run)
         database.fill(self._prepared)
@@ -339,9 +324,7 @@ class PrivateSlurm:
     ) -> None:
         marked = {**(environment or self.environment), MARKER: str(self.directory)}
         log = self.directory / "log" / f"{name}.output"
-        daemon = SlurmDaemon(name, [program(command), *arguments], marked, log)
-        self._daemons[name] = daemon
-        daemon.start()
+        self._daemons[name] = SlurmDaemon([program(command), *arguments], marked, log)
 
     # -- watching
 

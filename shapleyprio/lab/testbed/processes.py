@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -25,26 +24,22 @@ KILL_SECONDS = 5
 
 
 class SlurmDaemon:
-    """A daemon of the private Slurm in the foreground of its own session.
+    """A daemon of the private Slurm in the foreground of its own session, which it starts.
 
     Args:
-        name: for messages.
         argv: command and arguments.
         environment: the complete one.
         log: file for its output.
     """
 
-    def __init__(
-        self, name: str, argv: Sequence[str], environment: Mapping[str, str], log: Path
-    ) -> None:
-        self.name = name
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._argv = argv
         self._environment = environment
         self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
 
     def start(self, clock: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Starts it; Ctrl-C in our terminal does not reach its session.
+        """Starts it again, once it has ended; Ctrl-C in our terminal does not reach its session.
 
         Args:
             clock: what to add to its environment, for a clock of its own.
@@ -53,29 +48,25 @@ class SlurmDaemon:
         self._process = start_detached(self._argv, environment=environment, log=self._log)
 
     def alive(self) -> bool:
-        """Returns whether it was started and has not ended."""
-        return self._process is not None and self._process.poll() is None
+        """Returns whether it has not ended."""
+        return self._process.poll() is None
 
     @property
     def process(self) -> int:
         """Its number, while it lives."""
-        assert self._process is not None, "it was started"
         return self._process.pid
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the living daemon."""
-        if self._process is not None:
-            self._process.send_signal(number)  # does nothing once the daemon has ended
+        self._process.send_signal(number)  # does nothing once the daemon has ended
 
     def wait(self, seconds: float) -> None:
         """Waits for its end, at last by killing it."""
-        if self._process is not None:
-            wait_or_kill(self._process, seconds)
+        wait_or_kill(self._process, seconds)
 
     def complaint(self) -> str:
         """Returns its last words, for error messages."""
-        words = self._log.read_text(errors="replace").strip() if self._log.exists() else ""
-        return "\n".join(words.splitlines()[-5:])
+        return "\n".join(self._log.read_text(errors="replace").strip().splitlines()[-5:])
 
 
 def end_all(daemons: Sequence[SlurmDaemon], seconds: float) -> None:
