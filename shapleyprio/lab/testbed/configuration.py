@@ -56,14 +56,6 @@ class ClusterSpec:
     epoch: int | None = None
     extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    def __post_init__(self) -> None:
-        if not self.nodes:
-            raise ValueError("a cluster needs at least one node")
-        if self.speed < 1 or min(self.cpus_per_node, *self.cpus.values(), 1) < 1:
-            raise ValueError("speed and the CPUs of a node are at least 1")
-        if self.epoch is not None and self.speed == 1:
-            raise ValueError("only an accelerated clock (speed above 1) can start at an epoch")
-
     @property
     def nodes(self) -> tuple[str, ...]:
         """Every node once, in the order of the partitions."""
