@@ -10,14 +10,12 @@ from typing import Any
 from shapleyprio.common.wording import duration, percent
 from shapleyprio.lab.experiment.cells import Experiment, ExperimentTable, Row
 from shapleyprio.lab.experiment.forecasting import FUTURES, ForecastCell
-from shapleyprio.lab.experiment.general import windows_experiment
+from shapleyprio.lab.experiment.general import GROUPS, windows_experiment
 from shapleyprio.lab.experiment.observing import check_forecast
 from shapleyprio.lab.experiment.parameters import WindowsParameters
 from shapleyprio.lab.experiment.scoring import Score, score_of, widened
 from shapleyprio.lab.experiment.windows import WindowCell
 from shapleyprio.replay.forecasts.forecast import StartForecast
-
-GROUPS = ("log", "shares", "organizations", "policy")
 
 AHEAD = (600, 3600, 21_600)
 """Bounds of how long ahead forecasts are, in seconds, for a line of each."""
