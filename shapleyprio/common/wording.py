@@ -262,15 +262,6 @@ def duration_in_words(seconds: int) -> str:
     return f"{seconds / HOUR:.3g} hours"
 
 
-def minutes(seconds: float) -> str:
-    """Returns a wait in minutes.
-
-    >>> minutes(90)
-    '1.5 min'
-    """
-    return f"{seconds / 60:.1f} min"
-
-
 def clock_time(second: int) -> str:
     """Returns a second since the epoch as date and time in the local time zone."""
     return f"{_local(second):%Y-%m-%d %H:%M:%S}"

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from shapleyprio.common.wording import (
     MISSING,
-    minutes,
     percent,
     signed_duration,
     time_of_day,
@@ -166,3 +165,12 @@ def _letter(letter: str, color: str) -> Text:
 
 def _hours(seconds: int) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02} h"
+
+
+def minutes(seconds: float) -> str:
+    """Returns a wait in minutes.
+
+    >>> minutes(90)
+    '1.5 min'
+    """
+    return f"{seconds / 60:.1f} min"

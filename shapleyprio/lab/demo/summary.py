@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from shapleyprio.common.wording import minutes, signed_duration
+from shapleyprio.common.wording import signed_duration
 from shapleyprio.lab.demo.consortium import MEMBERS
-from shapleyprio.lab.demo.screen import narrow_table, share
+from shapleyprio.lab.demo.screen import minutes, narrow_table, share
 from shapleyprio.lab.demo.waits import DemoJob, mean_wait
 from shapleyprio.lab.demo.watch import Snapshot
 
