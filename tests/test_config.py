@@ -115,7 +115,7 @@ def test_every_key_can_be_given(file: Path) -> None:
         ),
         (
             '[service]\noverlap = "5"\n' + ONE,
-            "2: service.overlap: '5' is not a duration (say the unit); write for instance \"1h\"",
+            "2: service.overlap: '5' is not a duration (give the unit); write for instance \"1h\"",
         ),
         (
             '[drift]\ntime_limit = "60d"\n' + ONE,
@@ -202,15 +202,15 @@ def test_every_key_can_be_given(file: Path) -> None:
                 ),
                 (
                     "postgresql+nonsense://user:secret@host/",
-                    "'nonsense' is no driver of postgresql; leave it out",
+                    "'nonsense' is not a driver for postgresql; leave it out",
                 ),
                 (
                     "postgresql://user:se@cret@host/",
-                    "it has several @; in a password @ is written %40, and % is %25",
+                    "it has several @; in a password write @ as %40, and % as %25",
                 ),
                 (
                     "postgresql://user:secret@host:x/",
-                    "it cannot be read; a file is sqlite:////its/path",
+                    "it cannot be read; write a file as sqlite:////its/path",
                 ),
                 ("sqlite:///var/lib/shapleyprio.db", FOUR_SLASHES),
                 ("sqlite:///:memory:", FOUR_SLASHES),
@@ -224,16 +224,16 @@ def test_every_key_can_be_given(file: Path) -> None:
         ),
         (
             ONE + "[[organization]]\n" + 'name = "physics"',
-            "4: organization[2].name: 'physics' is taken by organization[1] already; "
+            "4: organization[2].name: 'physics' is already taken by organization[1]; "
             "leave it to one of them",
         ),
         (
             ONE + 'parent = "scence"\n[[organization]]\nname = "science"',
-            "3: organization[1].parent: 'scence' is no organization; did you mean 'science'?",
+            "3: organization[1].parent: 'scence' is not an organization; did you mean 'science'?",
         ),
         (
             ONE + 'parent = "law"',
-            "3: organization[1].parent: 'law' is no organization; give it a table, too",
+            "3: organization[1].parent: 'law' is not an organization; give it a table, too",
         ),
         (
             ONE + 'parent = "physics"',
@@ -243,8 +243,8 @@ def test_every_key_can_be_given(file: Path) -> None:
             ONE
             + 'parent = "science"\n[[organization]]\nname = "science"\nparent = "all"\n'
             + '[[organization]]\nname = "all"',
-            "3: organization[1].parent: 'science' has the parent 'all'; there are two levels, so "
-            "name that one",
+            "3: organization[1].parent: 'science' has the parent 'all'; there are only two levels, "
+            "so name that one",
         ),
         (
             ONE + "users = [true]",
@@ -268,7 +268,7 @@ def test_every_key_can_be_given(file: Path) -> None:
         (
             "[fairness]\nhorizon = 30d\n",
             "2: not valid TOML: Expected newline or end of document after a statement "
-            'in column 13; texts need quotes ("30d"), lists brackets (["a", "b"])',
+            'in column 13; strings need quotes ("30d"), lists brackets (["a", "b"])',
         ),
     ],
 )
@@ -306,7 +306,7 @@ def test_estimates_that_would_mostly_be_too_old_are_refused(file: Path) -> None:
 def test_an_account_of_two_organizations_is_refused(file: Path) -> None:
     text = ONE + 'accounts = ["a"]\n[[organization]]\nname = "b"\naccounts = [\n"c",\n"a"]'
     assert problems(file, text) == [
-        "6: organization[2].accounts: 'a' is taken by organization[1] already; "
+        "6: organization[2].accounts: 'a' is already taken by organization[1]; "
         "leave it to one of them"
     ]
 
@@ -317,7 +317,7 @@ def test_what_a_log_numbers_belongs_to_one_organization_however_it_is_written(
 ) -> None:
     text = ONE + f'{key} = [7, 7]\n[[organization]]\nname = "b"\n{key} = ["8", "7"]'
     assert problems(file, text) == [
-        f"6: organization[2].{key}: '7' is taken by organization[1] already; "
+        f"6: organization[2].{key}: '7' is already taken by organization[1]; "
         "leave it to one of them"
     ]
 

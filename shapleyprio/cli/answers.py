@@ -87,7 +87,7 @@ def explained(
         raise nothing
     lines = [line for found in answers for line in found.lines]
     if inquiry.key == "job" and len(answers) > 1:
-        lines.insert(0, f"In which pool job {inquiry.value} waits is not known.")
+        lines.insert(0, f"It is not known in which pool job {inquiry.value} waits.")
     value = alone([found.value for found in answers])
     return InquiryAnswer(value, tuple(lines), max(found.code for found in answers))
 

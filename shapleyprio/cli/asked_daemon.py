@@ -78,6 +78,6 @@ def daemon_of(config_path: Path) -> ClientSettings:
     socket = config.service.socket
     if socket is None:
         raise ConfigError(
-            ["service.socket: is off, and the daemon has to be asked; give its --url"]
+            ["service.socket: is off, so the daemon cannot be asked there; give its --url"]
         )
     return settings_of(f"unix:{socket_path(socket) or PACKAGES_SOCKET}")

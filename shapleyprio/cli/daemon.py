@@ -156,9 +156,9 @@ def _refuse(*, once: bool, standby: bool, take_over: bool, dry_run: bool, shows:
     if shows and not dry_run:
         raise click.UsageError("--verbose and --json go with --dry-run")
     if standby and (once or dry_run):
-        raise click.UsageError("--standby goes with neither --once nor --dry-run")
+        raise click.UsageError("--standby does not go with --once or --dry-run")
     if take_over and (standby or dry_run):
-        raise click.UsageError("--take-over goes with neither --standby nor --dry-run")
+        raise click.UsageError("--take-over does not go with --standby or --dry-run")
 
 
 def _questions(

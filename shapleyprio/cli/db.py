@@ -36,7 +36,7 @@ def upgrade(config_path: Path) -> None:
         store.upgrade()
         after = store.revision()
     if before == after:
-        click.echo(f"the store is at revision {after} already")
+        click.echo(f"the store is already at revision {after}")
     else:
         click.echo(f"upgraded the store from revision {before or 'none'} to {after}")
 
@@ -62,11 +62,11 @@ def accept(config_path: Path, pool: str | None) -> None:
     ):
         found = accept_clock(ours, slurm.controller(), overlap=config.service.overlap, user=user())
     click.echo(
-        f"the ledger stands at {clock_time(found.at)}, no more at {clock_time(found.before)}"
+        f"the ledger stands at {clock_time(found.at)}, no longer at {clock_time(found.before)}"
     )
     if found.ahead:
         click.echo(
-            f"{count(found.ahead, 'run')} of later times will count when their time has come"
+            f"{count(found.ahead, 'run')} of later times will count once the clock gets there"
         )
 
 

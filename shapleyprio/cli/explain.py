@@ -20,7 +20,7 @@ from shapleyprio.daemon.client import ask
 @click.argument("jobid", required=False)
 @click.option("-u", "--user", metavar="NAME", help="All pending jobs of this user.")
 @click.option("-A", "--account", metavar="NAME", help="All pending jobs of this account.")
-@click.option("--what-if", is_flag=True, help="A job that is submitted now; with the next three.")
+@click.option("--what-if", is_flag=True, help="A job submitted now; needs the next three options.")
 @click.option("--time", type=Parsed("limit", slurm_time), help="Its time limit, as sbatch's.")
 @click.option("--processors", type=click.IntRange(min=1), help="How many.")
 @click.option("--partition", metavar="NAME", help="Its partition.")
@@ -66,7 +66,7 @@ def command(
         inquiry = _about_one_more(time or 0, processors or 0, partition or "", account or "")
     else:
         raise click.UsageError(
-            "--what-if goes with --time, --processors and --partition, and perhaps with --account"
+            "--what-if needs --time, --processors and --partition, and takes --account"
         )
     daemon = daemon_to_ask(context, config_path, url)
     if daemon is None and what_if:  # what waits is known to the daemon alone

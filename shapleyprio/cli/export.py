@@ -55,7 +55,7 @@ from shapleyprio.store import ClusterStore, Store, StoreError
     "--key",
     "key_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="With --anonymize: file with the key; it is made if it is missing. With the same key "
+    help="With --anonymize: file with the key; it is created if missing. With the same key "
     "a name becomes the same in every export.  [default: a random key that is not kept]",
 )
 @click.option(
@@ -93,13 +93,13 @@ def command(
         ),
         (
             since is not None and until is not None and since >= until,
-            "--since is not before --until",
+            "--since must be before --until",
         ),
     )
     refuse_the_same_file(("FILE", file), ("--config", config_path), ("--key", key_file))
     refuse_missing_directories(("FILE", file))
     if file.exists() and not force:
-        raise OutputError(f"{file}: is there already; --force overwrites it")
+        raise OutputError(f"{file}: already exists; --force overwrites it")
     config = load_config(config_path)
     anonymizer = Anonymizer(key_in(key_file), shift=shift_time) if anonymize else None
     names = [organization.name for organization in config.organizations]

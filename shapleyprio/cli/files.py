@@ -64,7 +64,7 @@ def _chosen(names: Sequence[str]) -> list[ShippedFile]:
             known |= {str(parent) for name in known for parent in Path(name).parents} - {"."}
             near = get_close_matches(name, sorted(known), n=1)
             hint = f"did you mean {near[0]}?" if near else "`shapleyprio files` lists all"
-            raise click.UsageError(f"{name}: no such file comes with shapleyprio; {hint}")
+            raise click.UsageError(f"{name}: shapleyprio ships no such file; {hint}")
     return [file for file in files if not wanted or any(_is_meant(file, name) for name in wanted)]
 
 
@@ -77,7 +77,7 @@ def _copy(files: Sequence[ShippedFile], directory: Path, *, force: bool) -> None
     taken = [target for file in files if (target := directory / file.name).exists()]
     if taken and not force:
         others = f" (and {len(taken) - 1} more)" if len(taken) > 1 else ""
-        raise OutputError(f"{taken[0]}{others}: is there already; --force overwrites")
+        raise OutputError(f"{taken[0]}{others}: already exists; --force overwrites")
     for file in files:
         target = directory / file.name
         try:

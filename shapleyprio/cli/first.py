@@ -49,13 +49,13 @@ def command(
     cluster = cluster_of(config, slurm)
     segments, now = segments_of(config, cluster), slurm.controller().time
     if until is not None and until <= now:
-        raise click.BadParameter(f"it is {clock_time(now)} by then", param_hint="--until")
+        raise click.BadParameter(f"it is already {clock_time(now)}", param_hint="--until")
     with Store.open(config.store.url) as store:
         if undo:
             ended = orders.undo_first(store.cluster(cluster), jobid, now, user())
             since = f"since {clock_time(ended[0].since)} by {ended[0].user}"
             name = visible(orders.called(ended))
-            click.echo(f"Job {name} went first {visible(since)}: that is over.")
+            click.echo(f"Job {name} no longer goes first; it did {visible(since)}.")
             return
         row = ExceptionRow(
             job_id=0,

@@ -120,8 +120,8 @@ def command(
         refuse(
             (
                 organization is not None and not rows and organization not in known,
-                f"--organization: {organization!r} is not configured, and nothing of it is on "
-                f"record; configured are {', '.join(known)}",
+                f"--organization: {organization!r} is neither configured nor on record; configured "
+                f"are {', '.join(known)}",
             )
         )
     if write_json(json_file, rows):

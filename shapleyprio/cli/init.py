@@ -56,7 +56,7 @@ def command(
     target = output or config_path
     if target != STDOUT and target.exists() and not force:
         raise OutputError(
-            f"{target}: is there already; --force overwrites it, --output FILE writes another"
+            f"{target}: already exists; --force overwrites it, --output FILE writes another"
         )
     text = draft(None if cluster_independent else _layout(bin_directory))
     if target == STDOUT:

@@ -93,7 +93,7 @@ def command(
 @command.command("set")
 @click.argument("name", metavar="NODE|ACCOUNT")
 @click.argument("organization")
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of the name, if both have it.")
+@click.option("--kind", type=click.Choice(KINDS), help="Which is meant, if both have the name.")
 @correction_options
 def set_(
     name: str, organization: str, kind: Kind | None, config_path: Path, **options: Any

@@ -28,7 +28,7 @@ from shapleyprio.config import load_config
     "directory",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Directory for the files; it is made if it is missing.",
+    help="Directory for the files; it is created if missing.",
 )
 @cores_option()
 def command(

@@ -61,9 +61,9 @@ def database_url(text: str) -> URL:
 
     url = _parsed(text)
     if url is None:
-        raise DatabaseUrlError("it cannot be read; a file is sqlite:////its/path")
+        raise DatabaseUrlError("it cannot be read; write a file as sqlite:////its/path")
     if _has_torn_password(url):
-        raise DatabaseUrlError("it has several @; in a password @ is written %40, and % is %25")
+        raise DatabaseUrlError("it has several @; in a password write @ as %40, and % as %25")
     driver = DRIVERS.get(url.drivername)
     if driver is not None:
         url = url.set(drivername=driver.name)
@@ -74,7 +74,7 @@ def database_url(text: str) -> URL:
         url.get_dialect()
     except ArgumentError:
         raise DatabaseUrlError(
-            f"{url.get_driver_name()!r} is no driver of {kind}; leave it out"
+            f"{url.get_driver_name()!r} is not a driver for {kind}; leave it out"
         ) from None
     return url
 

@@ -33,7 +33,7 @@ def connect(config: Config, cluster: str | None = None) -> Slurm:
     named = os.environ.get("SLURM_CONF")
     if named and not Path(named).exists():
         raise SlurmError(
-            f"the environment variable SLURM_CONF names {named}, which is not there; correct it, "
+            f"the environment variable SLURM_CONF names {named}, which does not exist; correct it, "
             "or unset it"
         )
     usual, of_partitions = (

@@ -43,7 +43,7 @@ class SlurmSection(ConfigSection):
 
     cluster: OptionalText = key(
         None,
-        "ClusterName. Read from Slurm if left out; else it must be the same.",
+        "ClusterName. Read from Slurm if left out; otherwise it must be Slurm's.",
         "mycluster",
     )
     adapter: AdapterName = key(
@@ -85,14 +85,15 @@ class FairnessSection(ConfigSection):
     )
     guarantee: SecondsOrOff = key(
         "off",
-        "Wait after which a job goes before all others, while its organization uses no more of its "
-        "partition than it brings, with it (docs/operations.md). The weight has to be cpus.",
+        "Wait after which a job goes before all others, while its organization, with that job, "
+        "uses no more of its partition than it brings (docs/operations.md). The weight has to be "
+        "cpus.",
         "4h",
     )
     guarantee_ahead: Switch = key(
         False,
-        "Whether these jobs go first earlier, by as long as jobs that run may hold the processors "
-        "that they need, by their time limits: so that they start by then.",
+        "Whether these jobs go first early enough to start by then: as much earlier as running "
+        "jobs, by their time limits, may hold the processors that they need.",
         True,
     )
     leave_out_accounts: Names = key(
@@ -171,8 +172,8 @@ class ServiceSection(ConfigSection):
     )
     lease: LeaseSeconds = key(
         "10s",
-        "Time without a sign of life of the daemon that steers after which a standby takes over "
-        "(docs/operations.md). It gives five in that time, each a write into the store.",
+        "A standby takes over when the daemon that steers has shown no sign of life for this long "
+        "(docs/operations.md). It shows five in that time, each a write into the store.",
     )
     overlap: Seconds = key(
         "1h", "How far back each cycle reads accounting again, for late or changed records."
@@ -234,7 +235,7 @@ class DriftSection(ConfigSection):
     )
     window: Seconds = key("7d", "Length of the replayed past.")
     most_organizations: Count = key(
-        12, "With more organizations coalitions are sampled: each one more doubles the time."
+        12, "With more organizations coalitions are sampled; each additional one doubles the time."
     )
     time_limit: Timeout = key("10m", "Time limit of a replay; one that takes longer is stopped.")
     memory_limit: Memory = key(
@@ -265,7 +266,8 @@ class EstimationSection(ConfigSection):
     )
     memory_limit: Memory = key(
         "4G",
-        "Limit of the address space of estimates, and of forecasts; who needs more is stopped.",
+        "Limit of the address space of estimates, and of forecasts; one that needs more is "
+        "stopped.",
     )
 
 

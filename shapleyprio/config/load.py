@@ -88,7 +88,7 @@ def _syntax_problem(path: FilePath, text: str, message: str) -> str:
     words = at.removeprefix("line ").split(", column ")
     line, column = words if len(words) == 2 else (str(text.rstrip().count("\n") + 1), "")
     place = f" in column {column}" if column else " before the end of the file"
-    remedy = 'texts need quotes ("30d"), lists brackets (["a", "b"])'
+    remedy = 'strings need quotes ("30d"), lists brackets (["a", "b"])'
     return f"{path}:{line}: not valid TOML: {what}{place}; {remedy}"
 
 

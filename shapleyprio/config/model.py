@@ -137,7 +137,7 @@ def _claimed_twice(
             if name and first.setdefault(name, index) != index:
                 yield (
                     (table, index, key),
-                    f"{name!r} is taken by {table}[{first[name] + 1}] already; "
+                    f"{name!r} is already taken by {table}[{first[name] + 1}]; "
                     "leave it to one of them",
                 )
 
@@ -181,8 +181,8 @@ def _guarantee_in_another_weight(config: Config) -> Iterator[tuple[Path, str]]:
         if weight not in {None, "cpus"}:
             yield (
                 where,
-                f"is {weight!r}, but of waiting jobs Slurm lists only how many CPUs they ask for, "
-                "which a guarantee has to know; leave out `guarantee`, or take cpus",
+                f"is {weight!r}, but a guarantee has to know what waiting jobs ask for, and Slurm "
+                "lists only their CPUs; leave out `guarantee`, or take cpus",
             )
 
 

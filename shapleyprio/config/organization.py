@@ -39,7 +39,7 @@ class Organization(ConfigSection):
     partitions: SlurmNames = key(
         (),
         "Partitions whose nodes it owns. In a replay of a log without accounts, an organization "
-        "without `accounts`, `users`, `groups` and `queues` has their jobs, too.",
+        "without `accounts`, `users`, `groups` and `queues` also claims the jobs in them.",
         ["physics"],
     )
     nodes: HostLists = key(
@@ -96,12 +96,12 @@ def unparented(organizations: tuple[Organization, ...]) -> Iterator[tuple[Path, 
         if one.parent not in parents:
             near = get_close_matches(one.parent, parents, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "give it a table, too"
-            yield where, f"{one.parent!r} is no organization; {hint}"
+            yield where, f"{one.parent!r} is not an organization; {hint}"
         elif one.parent == one.name:
             yield where, "is the organization itself; leave it out"
         elif parents[one.parent] is not None:
             yield (
                 where,
-                f"{one.parent!r} has the parent {parents[one.parent]!r}; there are two levels, so "
-                "name that one",
+                f"{one.parent!r} has the parent {parents[one.parent]!r}; there are only two "
+                "levels, so name that one",
             )

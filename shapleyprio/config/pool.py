@@ -28,12 +28,12 @@ class Pool(ConfigSection):
     clusters: SlurmNames = key(
         ...,
         "ClusterNames of its clusters. One that is added counts from its first cycle in the pool; "
-        "of one that is removed, what was earned in the pool still counts.",
+        "what a removed one earned in the pool still counts.",
         ["c1", "c2"],
     )
     partitions: SlurmNames = key(
         (),
-        "Partitions whose jobs and nodes it has of each cluster. Without this key it has all that "
+        "Partitions of each cluster whose jobs and nodes it has. Without this key it has all that "
         "no other pool names.",
         ["gpu"],
     )
@@ -56,13 +56,13 @@ def misnamed(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
             if "/" in cluster:
                 yield (
                     ("pool", index, "clusters"),
-                    f"{cluster!r} is no ClusterName; to take a part of a cluster, name its "
+                    f"{cluster!r} is not a ClusterName; to take a part of a cluster, name its "
                     "`partitions`",
                 )
         for place, names in (("clusters", pool.clusters), ("partitions", pool.partitions)):
             for name, times in Counter(names).items():
                 if times > 1:
-                    yield ("pool", index, place), f"{name!r} is there twice; name it once"
+                    yield ("pool", index, place), f"{name!r} is listed twice; list it once"
 
 
 def split_twice(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
@@ -75,13 +75,13 @@ def split_twice(pools: tuple[Pool, ...]) -> Iterator[tuple[Path, str]]:
                 if other != index and partition:
                     yield (
                         ("pool", index, "partitions"),
-                        f"{partition!r} of {cluster} is pool[{other + 1}]'s already; "
+                        f"{partition!r} of {cluster} is already in pool[{other + 1}]; "
                         "leave it to one of them",
                     )
                 elif other != index:
                     yield (
                         ("pool", index, "clusters"),
-                        f"{cluster!r} is taken by pool[{other + 1}] already; "
+                        f"{cluster!r} is already taken by pool[{other + 1}]; "
                         "leave it to one of them, or name the `partitions` of one",
                     )
             if pool.partitions and len(ledger_of(cluster, pool.name)) > LONGEST_LEDGER_NAME:

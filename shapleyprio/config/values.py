@@ -104,7 +104,7 @@ def _duration(value: object) -> int:
     if not seconds:
         raise ValueError
     if text.isdigit():
-        raise ValueError("say the unit")
+        raise ValueError("give the unit")
     if seconds < 0 or seconds != int(seconds):
         raise ValueError("whole seconds above 0")
     if seconds > LONGEST_DURATION:
@@ -299,7 +299,7 @@ def host_list(text: str) -> NodeSet:
         ValueError: it is none.
     """
     if set(text) & set("@*? "):
-        raise ValueError("no groups, wildcards and blanks")
+        raise ValueError("no groups, wildcards or blanks")
     if host_count(re.sub(r"/[0-9]+", "", text)) > MOST_HOSTS:  # steps leave hosts out
         raise ValueError(f"more than {MOST_HOSTS:,} hosts")
     try:

@@ -265,7 +265,7 @@ def test_a_pool_in_the_store_is_audited_as_the_sum_of_its_clusters() -> None:
     assert one["carried"][0]["processor_seconds"] == {"physics": 0, "biology": 16 * 3600}
     failed = audit(*whose)
     assert failed.exit_code == 2
-    assert "name the cluster that is meant, or those of a pool" in failed.stderr
+    assert "name one cluster, or those of a pool" in failed.stderr
 
 
 def test_the_daemons_store_can_be_audited() -> None:
@@ -320,7 +320,7 @@ def test_a_log_without_starts_cannot_be_audited() -> None:
     result = audit(*DEALT)
     assert result.exit_code == 2
     assert result.stderr == (
-        "shapleyprio: the log does not say when jobs started, and an audit is about that; "
+        "shapleyprio: the log does not say when jobs started, which an audit needs; "
         "`shapleyprio replay` does without\n"
     )
 

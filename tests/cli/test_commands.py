@@ -164,7 +164,7 @@ def test_status_shows_a_row_for_every_organization(steered: CommandLine) -> None
     owed, owes = ("+3.67", "s", MISSING), ("−3.67", "s", MISSING)
     assert ["physics", "66.7%", "66.7%", "0.0%", *owed, str(FIRST), "1", "0"] in rows
     assert ["biology", "33.3%", "33.3%", "100.0%", *owes, str(LAST), "0", "1"] in rows
-    assert "Who was late or ahead is not known: no window has been replayed yet." in result.stdout
+    assert "Late or ahead: not known, since no window has been replayed yet." in result.stdout
     begin = clock_time(NOW + 10)
     assert f"The rule directcontr has steered since {begin}, by the channel" in result.stdout
     assert re.search(
@@ -237,9 +237,8 @@ def test_history_of_an_organization_that_never_was_is_refused(
 ) -> None:
     result = steered.run("history", "--organization", "phisics", *more)
     assert result.exit_code == 2
-    assert (
-        "'phisics' is not configured, and nothing of it is on record; configured are biology"
-        in (result.stderr)
+    assert "'phisics' is neither configured nor on record; configured are biology" in (
+        result.stderr
     )
     assert steered.run("history", "--organization", "physics", *more).exit_code == 0
 
@@ -377,7 +376,7 @@ def test_db_upgrade_makes_a_store_and_then_finds_it(shell: CommandLine) -> None:
     assert shell.run("db", "upgrade").stdout.startswith("upgraded the store from revision none to")
     result = shell.run("db", "upgrade")
     assert result.exit_code == 0
-    assert re.fullmatch(r"the store is at revision \S+ already\n", result.stdout)
+    assert re.fullmatch(r"the store is already at revision \S+\n", result.stdout)
 
 
 def test_db_accept_clock_lets_the_daemon_go_on(steered: CommandLine) -> None:
@@ -390,7 +389,7 @@ def test_db_accept_clock_lets_the_daemon_go_on(steered: CommandLine) -> None:
     result = steered.run("db", "accept-clock")
     assert (result.exit_code, result.stdout) == (
         0,
-        f"the ledger stands at {clock_time(steered.slurm.now)}, no more at "
+        f"the ledger stands at {clock_time(steered.slurm.now)}, no longer at "
         f"{clock_time(steered.slurm.now + 7200)}\n",
     )
     told = as_json(steered, "changes", "--since", "always")

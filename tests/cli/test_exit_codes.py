@@ -70,7 +70,7 @@ def test_2_another_cluster_is_configured(shell: CommandLine) -> None:
 
 
 def test_2_an_unknown_job(steered: CommandLine) -> None:
-    fails(steered.run("explain", "99"), 2, "no job 99 waits")
+    fails(steered.run("explain", "99"), 2, "no job 99 is pending")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_4_several_clusters_and_none_is_named(steered: CommandLine) -> None:
     with steered.store() as store, store.cluster("c0").transaction() as transaction:
         take_away(transaction)
     for command in STORED:
-        fails(steered.run(*command.split()), 4, "the store holds c0, c1, not one of them")
+        fails(steered.run(*command.split()), 4, "the store holds c0, c1; name one of them")
     steered.configure(slurm={"cluster": NAME})
     assert steered.run("status").exit_code == 0
 

@@ -113,14 +113,14 @@ def test_what_could_not_be_had_is_counted_and_reported() -> None:
     result = experiment("busy.swf", *SMALL, "--policy", "fcfs", "--processors", str(10**18))
     assert "failed" in result.stdout
     assert "3 values are missing, such as: " in result.stdout
-    assert "say --processors N" in result.stdout
+    assert "give --processors N" in result.stdout
     assert result.exit_code == 2
     assert result.stderr == ("shapleyprio: no value could be computed, for the reason above\n")
 
 
 def test_windows_that_are_all_the_same_are_refused() -> None:
     fails(
-        "windows of 10000 s are all the same; choose --windows 1, or a shorter --length",
+        "all windows of 10000 s are the same; choose --windows 1, or a shorter --length",
         *("busy.swf", *SMALL, "--length", "10000s", "--policy", "fcfs"),
     )
 
@@ -254,7 +254,7 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
         ("name the same file", ["busy.swf", "--results", "r.csv", "--json", "r.csv"]),
         ("name the same file", ["busy.swf", "--report", "r.html", "--json", "./r.html"]),
         ("a store grows", ["sqlite:///runs.db", "--keep", "kept"]),
-        ("21 organizations; policies are held against ref", ["busy.swf", "--deal-users", "21"]),
+        ("21 organizations; policies are compared with ref", ["busy.swf", "--deal-users", "21"]),
     ],
 )
 def test_one_line_for_what_cannot_be_done(message: str, arguments: list[str]) -> None:

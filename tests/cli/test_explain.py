@@ -300,7 +300,7 @@ def test_without_slurm_the_store_is_shown_and_that_it_is(queue: CommandLine) -> 
         assert output.startswith(away)
         assert f"That is rank 2 of 2 and gives its jobs {LAST} points." in output
         assert facts(queue, *arguments)["slurm_away"] == "slurmctld does not answer"
-    assert "Whether job 3 is still pending is not known" in text(queue, "3")
+    assert "It is not known whether job 3 is still pending" in text(queue, "3")
     assert "had 1 job of account biology running; its pending jobs are not" in text(
         queue, "-u", "user"
     )
@@ -320,7 +320,9 @@ def test_the_daemon_runs_and_no_cycle_has_succeeded(shell: CommandLine) -> None:
 
 
 def test_an_unknown_user_or_account(queue: CommandLine) -> None:
-    refused(queue.run("explain", "--user", "eve"), 2, "no job of user eve waits or runs; see `sq")
+    refused(
+        queue.run("explain", "--user", "eve"), 2, "no job of user eve is pending or running; see"
+    )
     refused(queue.run("explain", "-A", "physic"), 2, "no account physic .* did you mean physics")
 
 
@@ -342,9 +344,12 @@ WHAT_IF = ("--what-if", "--time", "4:00:00", "--processors", "16", "--partition"
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--what-if",), "--what-if goes with --time, --processors and --partition, and perhaps"),
-        ((*WHAT_IF, "3"), "--what-if goes with --time, --processors and --partition"),
-        ((*WHAT_IF, "--user", "ann"), "--what-if goes with"),
+        (
+            ("--what-if",),
+            "--what-if needs --time, --processors and --partition, and takes --account",
+        ),
+        ((*WHAT_IF, "3"), "--what-if needs --time, --processors and --partition"),
+        ((*WHAT_IF, "--user", "ann"), "--what-if needs"),
         (("3", "--time", "4"), "--time, --processors and --partition go with --what-if"),
         ((*WHAT_IF, "--time", "soon"), "'soon' is not a time limit; write minutes or"),
         ((*WHAT_IF, "--time", "0"), "a time limit of 1 s to 366 days"),

@@ -173,7 +173,7 @@ def test_a_report_of_an_export_is_that_of_the_store(
     assert anonymous(found[1]) == anonymous(found[0])
     result = offline("report", past, "--month", "2026-10", "--output", str(lived.folder / "x"))
     assert result.exit_code == 2
-    assert f"{past}: holds nothing of 2026-10" in result.stderr
+    assert f"{past}: holds nothing from 2026-10" in result.stderr
 
 
 def test_who_has_left_is_still_in_an_export(lived: CommandLine) -> None:
@@ -253,7 +253,7 @@ def test_the_same_key_makes_the_same_names_and_the_same_file(lived: CommandLine)
     (lived.folder / "short").write_text("secret\n")
     result = lived.run("export", other, "--force", *key[:2], str(lived.folder / "short"))
     assert result.exit_code == 2
-    assert "has 6 bytes, and a key has 16 at least" in result.stderr
+    assert "has 6 bytes, but a key has at least 16" in result.stderr
 
 
 def test_what_is_left_is_said(lived: CommandLine) -> None:
@@ -353,7 +353,7 @@ def test_a_file_that_is_there_is_left_alone_unless_forced(lived: CommandLine) ->
     for arguments in ((), ("--anonymize", "--key", str(lived.folder / "key"))):
         result = lived.run("export", str(file), *arguments)
         assert result.exit_code == 2
-        assert result.stderr == f"shapleyprio: {file}: is there already; --force overwrites it\n"
+        assert result.stderr == f"shapleyprio: {file}: already exists; --force overwrites it\n"
     assert file.read_bytes() == before
     assert not (lived.folder / "key").exists()
     exported(lived, "--anonymize", "--force")
@@ -364,7 +364,7 @@ def test_options_that_do_not_go_together_are_refused(lived: CommandLine) -> None
     file = str(lived.folder / "x")
     for arguments, message in (
         (("--shift-time",), "--key and --shift-time go with --anonymize"),
-        (("--since", "2027-01-02", "--until", "2027-01-01"), "--since is not before --until"),
+        (("--since", "2027-01-02", "--until", "2027-01-01"), "--since must be before --until"),
         (("--anonymize", "--key", file), "FILE and --key name the same file"),
         (("--since", "9999-12-31"), "'9999-12-31' is too late; expected a date until 2105-12-31"),
         (("--until", "2106-01-01"), "'2106-01-01' is too late; expected a date until 2105-12-31"),

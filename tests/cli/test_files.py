@@ -66,7 +66,7 @@ def test_a_file_that_is_there_is_overwritten_by_force_only(tmp_path: Path) -> No
     there.write_text("mine")
     refused = files("--copy", str(tmp_path), "systemd")
     assert refused.exit_code == 2
-    assert f"{there}: is there already; --force overwrites" in refused.stderr
+    assert f"{there}: already exists; --force overwrites" in refused.stderr
     assert copied(tmp_path) == ["systemd/shapleyprio.service"]
     assert there.read_text() == "mine"
     assert files("--copy", str(tmp_path), "systemd", "--force").exit_code == 0
@@ -85,7 +85,7 @@ def test_a_file_that_is_there_is_overwritten_by_force_only(tmp_path: Path) -> No
 def test_an_unknown_name_is_refused_with_a_hint(name: str, hint: str, tmp_path: Path) -> None:
     refused = files("--copy", str(tmp_path), name)
     assert refused.exit_code == 2
-    assert f"{name}: no such file comes with shapleyprio; {hint}" in refused.stderr
+    assert f"{name}: shapleyprio ships no such file; {hint}" in refused.stderr
     assert copied(tmp_path) == []
 
 

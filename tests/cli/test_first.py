@@ -40,7 +40,7 @@ def test_everybody_is_told_which_job_goes_first_since_when_and_why(queue: Comman
     sentence = "Job 3 goes before all others of physics since 2027-01-15 "
     status = queue.run("status").stdout
     assert sentence in status
-    assert re.search(r"as \S.* has ordered: a deadline\.\n", status)
+    assert re.search(r"ordered by \S.*: a deadline\.\n", status)
     explained = queue.run("explain", "3").stdout
     assert "\nIt goes before all others of physics since 2027-01-15 " in explained
     assert "But in Slurm" not in explained
@@ -69,7 +69,10 @@ def test_it_may_go_before_all_until_a_time_and_be_undone(queue: CommandLine) -> 
     assert f"Job {job} goes before all others since " in queue.run("status").stdout
     assert json.loads(queue.run("status", "--json").stdout)["exceptions"][0]["until"]
     result = queue.run("first", job, "--undo")
-    assert (result.exit_code, result.stdout.startswith(f"Job {job} went first since ")) == (0, True)
+    assert (
+        result.exit_code,
+        result.stdout.startswith(f"Job {job} no longer goes first; it did since "),
+    ) == (0, True)
     cycle(queue)
     assert first(queue) == owed
     assert queue.slurm.job(owed).site_factor == FIRST
@@ -135,7 +138,7 @@ def test_a_task_that_waits_within_its_array_is_not_said_to_be_missing(queue: Com
     queue.slurm.wait(10)
     result = queue.run("first", f"{array}_2", "--reason", "x")
     assert result.exit_code == 2
-    assert f"the tasks of {array}_[0-4] wait as one; name them all: {array}" in result.stderr
+    assert f"the tasks of {array}_[0-4] wait as one; name the whole array: {array}" in result.stderr
 
 
 def test_during_a_pause_it_is_said_that_it_counts_afterwards(queue: CommandLine) -> None:

@@ -121,13 +121,13 @@ def test_a_correction_is_shown_first_and_done_only_if_asked_for(mistaken: Comman
     result = mistaken.run(*RECOUNT, "--yes")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[:-1] == lines[:-1]
-    assert result.stdout.splitlines()[-1] == "done, on record as correction 1"
+    assert result.stdout.splitlines()[-1] == "done; recorded as correction 1"
     assert mistaken.run("daemon", "--once").exit_code == 0
     assert balances(mistaken) == {"physics": 440, "biology": -440}
     output = mistaken.run("ownership").stdout
     assert f"correction 1, {clock_time(NOW + 10)} by " in output
     assert "  nodes a[1-2]: nobody always → physics always\n" in output
-    assert mistaken.run(*RECOUNT).stdout == "it is so already; there is nothing to correct\n"
+    assert mistaken.run(*RECOUNT).stdout == "already recorded so; nothing to correct\n"
 
 
 def test_a_correction_as_json(mistaken: CommandLine) -> None:
@@ -201,8 +201,8 @@ def test_many_lines_are_cut_unless_all_are_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("set", "a9", "biology"), "no account and no node 'a9' is known"),
-        (("set", "a1", "gnu"), "no organization 'gnu' is configured or was ever one; known are"),
+        (("set", "a9", "biology"), "no account or node 'a9' is known"),
+        (("set", "a1", "gnu"), "no organization 'gnu' is or ever was configured; known are"),
         (("set", "physics", "biology", "--kind", "node"), "no node 'physics' is known"),
         (("recount", "--since", "2100-01-01"), "2100-01-01 00:00:00 lies in the future"),
         (("recount", "--since", "yesterday"), "'yesterday' is not a date; expected one such as"),

@@ -93,7 +93,7 @@ def test_the_report_of_a_pool_is_of_all_its_clusters(sites: Sites) -> None:
             str(directory / f"all-{MONTH}.{ending}") for ending in ("html", "json")
         ]
         lacks = (
-            "Of this month the store holds but 2027-01-15 08:00 to 2027-01-15 09:00 UTC of c1, c2."
+            "The store holds only 2027-01-15 08:00 to 2027-01-15 09:00 UTC of this month of c1, c2."
         )
         assert lacks in printed
         page = unescape((directory / f"all-{MONTH}.html").read_text().split("<script")[0])
@@ -116,7 +116,7 @@ def test_a_cluster_without_accounts_is_left_out_of_the_report(sites: Sites) -> N
     sites.run("c1", "daemon", "--once")
     directory = sites.shell.folder / "reports"
     printed = sites.run("c1", "report", "--month", MONTH, "--output", str(directory)).stdout
-    assert "It is without c2, of which the store holds too little." in printed
+    assert "It leaves out c2: the store holds too little there." in printed
     assert "08:00 to 2027-01-15 11:00 UTC of c1." in printed
 
 

@@ -36,7 +36,7 @@ def said(row: ForecastRow) -> str:
 def test_an_interval_and_its_middle_are_said_with_the_chance_of_an_hour() -> None:
     row = replace(forecast(1, T, 7200), within_hour=35)
     assert sentences_on_start(Prospect(forecast=row, waits_for="turn")) == [
-        "Probably it starts between 09:00 and 12:00, in half of all cases by 10:00.",
+        "It probably starts between 09:00 and 12:00, in half of all cases by 10:00.",
         "The chance that it does within an hour is 35%, as of 08:00; it waits for its turn.",
     ]
     next_one = Prospect(forecast=replace(row, waits_for="processors"), waits_for="processors")
@@ -45,38 +45,38 @@ def test_an_interval_and_its_middle_are_said_with_the_chance_of_an_hour() -> Non
 
 def test_what_a_job_waits_for_that_lacks_more_than_its_turn_is_said() -> None:
     for waits_for, reason, said in (
-        ("time", "BeginTime", "it waits for the time at which it is to begin."),
+        ("time", "BeginTime", "it waits for its begin time."),
         ("dependency", "Dependency", "it waits for another job."),
     ):
         row = forecast(1, T, 7200)
         prospect = Prospect(forecast=row, waits_for=waits_for, reason=reason)
         found = sentences_on_start(prospect)
-        assert found[0].startswith("Probably it starts between")
+        assert found[0].startswith("It probably starts between")
         assert found[1].endswith(f"as of 08:00; {said}")
 
 
 def test_what_is_certain_open_or_far_is_said_so() -> None:
     row = forecast(1, T, 7200)
     certain = replace(row, early=row.median, late=row.median)
-    assert said(certain) == "Probably it starts at 10:00."
+    assert said(certain) == "It probably starts at 10:00."
     assert said(replace(row, late=row.median + 86_400)) == (
-        "Probably it starts between 09:00 and 2027-01-16 10:00, in half of all cases by 10:00."
+        "It probably starts between 09:00 and 2027-01-16 10:00, in half of all cases by 10:00."
     )
     assert said(replace(row, late=LATER)) == (
-        "Probably it starts after 09:00, in half of all cases by 10:00."
+        "It probably starts after 09:00, in half of all cases by 10:00."
     )
-    never = "Probably it does not start in the next four weeks."
+    never = "It probably does not start in the next four weeks."
     assert said(replace(row, median=LATER, late=LATER)) == never
 
 
 def test_why_nothing_is_forecast_is_said_where_it_is_known() -> None:
     assert sentences_on_start(None) == []
     assert sentences_on_start(Prospect(forecast=None, waits_for="turn")) == []
-    never = "so it starts only if one of both is changed"
+    never = "so it starts only if either is changed"
     used_up = "what its account or QOS may use is used up"
     of_jobs = "as many jobs run as a limit allows, so one of them has to end first"
-    of_parts = "jobs that run have so much as a limit allows, so some of them have to end first"
-    maintenance = "within its time limit a maintenance begins, or has begun"
+    of_parts = "running jobs have as much as a limit allows, so some of them have to end first"
+    maintenance = "a maintenance begins within its time limit, or has begun"
     for reason, missing, words in (
         ("Dependency", "dependency", "it waits for another job"),
         ("DependencyNeverSatisfied", "other", "so it never starts"),
@@ -91,7 +91,7 @@ def test_why_nothing_is_forecast_is_said_where_it_is_known() -> None:
         ("QOSMaxJobsPerUserLimit", "limit", of_jobs),
         ("AssocGrpJobsLimit", "limit", of_jobs),
         ("MaxJobsPerAccount", "limit", of_jobs),
-        ("JobArrayTaskLimit", "limit", "as many tasks of its array run as may"),
+        ("JobArrayTaskLimit", "limit", "as many tasks of its array run as its limit allows"),
         ("ReqNodeNotAvail, Reserved for maintenance", "reservation", maintenance),
         ("ReqNodeNotAvail, May be reserved for other job", "reservation", "for a reservation"),
         ("Reservation", "reservation", "it waits for a reservation"),
@@ -99,7 +99,7 @@ def test_why_nothing_is_forecast_is_said_where_it_is_known() -> None:
             "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority"
             " partitions",
             "other",
-            "kept for jobs of partitions that go first",
+            "reserved for jobs in higher priority partitions",
         ),
         ("JobHeldAdmin", "hold", "it is held"),
         ("QOSNotAllowed", "other", "it waits for more than its turn"),
@@ -107,7 +107,7 @@ def test_why_nothing_is_forecast_is_said_where_it_is_known() -> None:
         assert lack_of(reason).missing == missing
         prospect = Prospect(forecast=None, waits_for=missing, reason=reason)
         (line,) = sentences_on_start(prospect)
-        assert line.startswith("When it starts is not forecast: ")
+        assert line.startswith("Its start is not forecast: ")
         assert line.endswith(f"{words} ({reason}).")
 
 
@@ -119,9 +119,9 @@ def test_explain_and_status_say_it(shell: CommandLine) -> None:
         rows.forecasts.note_starts({77: now - 800})
     for arguments in (["2"], ["--user", "user"]):
         result = shell.run("explain", *arguments)
-        assert "Probably it starts between " in result.stdout, result.output
+        assert "It probably starts between " in result.stdout, result.output
     said = shell.run("status").stdout
-    assert "Forecasts of starts in the last month: 0% of 1 interval held (80% are to" in said
+    assert "Forecasts of starts in the last month: 0% of 1 interval held (80% should)" in said
     assert "half of the medians were off by more than 8.3 min up to 10 min ahead." in said
     assert shell.run("pause", "--reason", "x").exit_code == 0
     for arguments in (["2"], ["--user", "user"]):

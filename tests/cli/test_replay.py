@@ -292,7 +292,7 @@ def test_the_clusters_of_a_pool_are_one_game_unless_jobs_are_kept_to_theirs() ->
     both.fails("c3 is not among them", "--cluster", "c3", *pool)
     both.fails("no file names its organizations", *pool[:2])
     both.fails("are both of cluster c1", *pool, *pool[:2])
-    both.fails("are both of all clusters; say CLUSTER=FILE", *["--organizations", "c1.toml"] * 2)
+    both.fails("are both for all clusters; give CLUSTER=FILE", *["--organizations", "c1.toml"] * 2)
 
 
 def test_a_policy_named_twice_runs_once() -> None:
@@ -370,7 +370,7 @@ def test_more_orderings_than_can_be_drawn_are_refused_before_anything_runs() -> 
     policies = ("--policy", "runs_first:never", "--policy", "rand")
     Path("runs_first.py").write_text("def never(state):\n    raise SystemExit('ran')\n")
     fails(
-        "rand with 11,982,930 orderings, of which 1,000,000 are possible; choose fewer "
+        "rand with 11,982,930 orderings; at most 1,000,000 are possible; choose fewer "
         "--orderings, or a larger --epsilon",
         *(*DEAL, *policies, "--epsilon", "0.001", "--confidence", "0.9"),
     )
@@ -466,7 +466,7 @@ def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> No
     dealt = answer(*DEAL, "--processor-shares", "uniform", "--processors", "8")["organizations"]
     assert [one["processors"] for one in dealt] == [4, 4]
     write_log(header="")
-    fails("does not say how many processors the system had; say --processors N", *DEAL)
+    fails("does not say how many processors the system had; give --processors N", *DEAL)
 
 
 # usage
@@ -509,9 +509,7 @@ def test_dask_is_for_ref_and_needs_its_packages_and_a_scheduler(
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     write_log()
     monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.1)
-    fails(
-        "no scheduler of Dask's answers at tcp://127.0.0.1:9 ", *DEAL, "--dask", "tcp://127.0.0.1:9"
-    )
+    fails("no Dask scheduler answers at tcp://127.0.0.1:9 ", *DEAL, "--dask", "tcp://127.0.0.1:9")
     monkeypatch.setattr(replaying, "connected", lambda *_: nullcontext(object()))
     fails("--dask is for ref; add --policy ref", *DEAL, "--dask", "x", "--policy", "fcfs")
 

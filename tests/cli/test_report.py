@@ -202,7 +202,7 @@ def test_a_month_is_the_same_after_somebody_left_whose_nodes_another_one_has_now
 def test_what_the_store_lacks_of_a_month_is_named(shell: CommandLine) -> None:
     fill(shell, *flood(1, 0), opened=-3 * DAY, until=10 * DAY)
     printed, page, _ = pages(shell, "--month", MONTH)
-    lacks = "Of this month the store holds but 2023-11-11 22:13 to 2023-11-24 22:13 UTC."
+    lacks = "The store holds only 2023-11-11 22:13 to 2023-11-24 22:13 UTC of this month."
     assert lacks in page
     assert lacks in printed
     assert "Against the period before" not in page
@@ -214,7 +214,7 @@ def test_a_month_of_which_nothing_is_stored_is_refused(shell: CommandLine) -> No
     result = shell.run("report", "--month", "2023-10", "--output", str(shell.folder / "r"))
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "holds nothing of 2023-10; it holds what was executed from 2023-11-11 22:13" in line
+    assert "holds nothing from 2023-10; it holds work from 2023-11-11 22:13" in line
     assert not (shell.folder / "r").exists()
 
 
@@ -234,7 +234,7 @@ def test_a_directory_that_cannot_be_made_is_one_line(shell: CommandLine) -> None
     result = shell.run("report", "--month", MONTH, "--output", "/proc/reports")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "/proc/reports: cannot be made" in line
+    assert "/proc/reports: cannot be created" in line
 
 
 def test_the_month_is_printed_as_pdf_where_a_browser_is(shell: CommandLine) -> None:

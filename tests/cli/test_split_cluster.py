@@ -122,7 +122,7 @@ def test_commands_read_each_pool_or_the_one_that_is_meant(cluster: Steered) -> N
     assert [one.cluster for one in stored_ledgers(configured, store)] == LEDGERS
     assert [one.cluster for one in stored_ledgers(configured, store, "gpu")] == ["c1/gpu"]
     assert stored_cluster(configured, store, "cpu").cluster == "c1/cpu"
-    with pytest.raises(ConfigError, match="c1 is in cpu, gpu; name the one that is meant"):
+    with pytest.raises(ConfigError, match="c1 is in cpu, gpu; name one of them"):
         stored_cluster(configured, store)
     with pytest.raises(ConfigError, match="c1 is in no pool 'tape'; it is in cpu, gpu"):
         segment_meant(configured, "c1", "tape")
@@ -171,7 +171,7 @@ def test_without_slurm_a_job_is_explained_by_each_pool(steered: CommandLine) -> 
     result = steered.run("explain", "4")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0] == "In which pool job 4 waits is not known."
+    assert lines[0] == "It is not known in which pool job 4 waits."
     assert [line for line in lines if line.startswith("Pool ")] == ["Pool cpu:", "Pool gpu:"]
     assert (
         "That is rank 1 of 2 and gives its jobs 200000 points." in lines[: lines.index("Pool gpu:")]
@@ -211,7 +211,7 @@ def test_history_and_ownership_are_of_the_pool_that_is_meant(steered: CommandLin
         result = steered.run(*command)
         assert result.exit_code == 2
         (line,) = result.stderr.splitlines()
-        assert line.endswith("--pool: c1 is in cpu, gpu; name the one that is meant")
+        assert line.endswith("--pool: c1 is in cpu, gpu; name one of them")
 
 
 def test_writes_are_the_clusters_and_need_no_pool(steered: CommandLine) -> None:

@@ -68,7 +68,7 @@ def test_a_wrong_slurm_conf_is_named_at_once(
 ) -> None:
     config = Config.model_validate({"organization": [{"name": "physics", "accounts": ["p"]}]})
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
-    with pytest.raises(SlurmError, match=r"SLURM_CONF names .*slurm\.conf, which is not there"):
+    with pytest.raises(SlurmError, match=r"SLURM_CONF names .*slurm\.conf, which does not exist"):
         connect(config)
     (tmp_path / "slurm.conf").touch()
     connect(config)

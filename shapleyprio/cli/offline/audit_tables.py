@@ -85,14 +85,14 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
         f"Late or ahead, against {fair}{estimated}",
         _drifts(audit),
         "late or ahead: all that came too late or too early for an organization, spread over "
-        f"everybody's work; together: without signs; {RHO_LEGEND}; {_judged(audit)}",
+        f"everybody's work; together: sum without signs; {RHO_LEGEND}; {_judged(audit)}",
     )
     if audit.guarantees:
         yield (
             "Guarantees: jobs that had waited for so long and fit into what their owner lent",
             _guarantees(audit),
-            "kept: started within as long again; late: the broken ones, beyond that; waited: those "
-            "that asked; alone: what they would have waited on their owner's nodes alone",
+            "kept: started within as long again; late: by how much the broken ones missed that; "
+            "waited: all that asked; alone: their waits on their owner's nodes alone",
         )
     if audit.carried is None:
         yield "Used, processor-hours", _over_time(log, audit), ""
@@ -103,7 +103,7 @@ def _sections(log: Log, audit: Audit) -> Iterator[tuple[str, FittingTable, str]]
             "",
         )
         yield (
-            "Contributed less used, processor-hours",
+            "Contributed minus used, processor-hours",
             _over_time(log, audit),
             "+: its nodes worked more than its jobs did",
         )
@@ -181,7 +181,7 @@ def _guarantees(audit: Audit) -> FittingTable:
 
 def _judged(audit: Audit) -> str:
     if audit.orderings is not None:
-        return f"{OUT_OF_TURN} is missing: it is judged by all coalitions"
+        return f"{OUT_OF_TURN} is missing: it needs all coalitions"
     missing = audit.recorded.result.turns is None
     return f"{OUT_OF_TURN} is missing: {TOO_MANY}" if missing else TURNS_LEGEND
 

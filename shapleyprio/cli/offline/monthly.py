@@ -179,7 +179,7 @@ def read_month(store: Store, month: Month, ledger: str) -> StoredMonth:
     if begin >= end:
         all_of_it = known_span(store, ledger)
         raise ReplayError(
-            f"{store.name}: holds nothing of {month}; it holds what was executed from "
+            f"{store.name}: holds nothing from {month}; it holds work from "
             f"{dates(all_of_it.begin, all_of_it.end)}"
         )
     earlier = month.previous
@@ -215,10 +215,10 @@ def _lacks(known: KnownSpan, month: Month, begin: int) -> str:
     """Names the part of a month that is missing; empty if none is."""
     found = []
     if known.without:
-        found.append(f"It is without {listed(known.without)}, of which the store holds too little.")
+        found.append(f"It leaves out {listed(known.without)}: the store holds too little there.")
     if (begin, known.end) != (month.begin, month.end):
         of_all = f" of {listed(known.ledgers)}" if known.pool else ""
-        found.append(f"Of this month the store holds but {dates(begin, known.end)}{of_all}.")
+        found.append(f"The store holds only {dates(begin, known.end)} of this month{of_all}.")
     return " ".join(found)
 
 
@@ -265,7 +265,7 @@ def write_files(
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{directory}: cannot be made ({error.strerror}); name another directory"
+            f"{directory}: cannot be created ({error.strerror}); name another directory"
         ) from None
     files = [directory / f"{stem}.html", directory / f"{stem}.json"]
     write_page(page, files[0])

@@ -50,8 +50,8 @@ from shapleyprio.replay.workloads.workload import (
 MALFORMED_SHOWN = 5
 
 GUESSED = (
-    "does not say how many processors nodes have: each counts as many as jobs held there at one "
-    f"time; --nodes FILE, which `{ASK_NODES}` prints, has them"
+    "does not say how many processors nodes have: each counts as the most that jobs held there at "
+    f"one time; give --nodes FILE, which `{ASK_NODES}` prints"
 )
 
 FORGED = (

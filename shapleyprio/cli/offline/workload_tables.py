@@ -17,7 +17,7 @@ from shapleyprio.replay.workloads.workload import Workload, period_in_words
 
 LEGEND = (
     "Δψ/p_tot: by how much a part of work came too early or too late, on average, against ref; for "
-    "each organization its part of that: late, it got less than under ref; ahead, more"
+    "each organization its share of that: late, it got less than under ref; ahead, more"
 )
 
 OUT_OF_TURN = "out of turn"
@@ -30,8 +30,8 @@ TURNS_LEGEND = (
 RHO = "ρ"
 
 RHO_LEGEND = (
-    "ρ: time from release to end of an organization's jobs, by that on its own processors alone; "
-    "the largest of all organizations; at most 1 if sharing served each of them no worse"
+    "ρ: time from release to end of an organization's jobs, divided by that on its own processors; "
+    "the largest of all organizations; at most 1 if sharing made none worse off"
 )
 
 

@@ -34,8 +34,8 @@ estimation_options = together(
             "--coalitions",
             default=DEFAULT_ESTIMATION.coalitions,
             help=f"Coalitions that {heeding('coalitions')} value each time with more than "
-            f"{EXACT_ORGANIZATIONS} organizations, some more if N is very small; with "
-            f"{EXACT_ORGANIZATIONS} all are valued.",
+            f"{EXACT_ORGANIZATIONS} organizations, some more if N is very small; up to "
+            f"{EXACT_ORGANIZATIONS}, all are valued.",
         ),
         choice_option(
             "--predictor",

@@ -12,9 +12,9 @@ WORKLOAD_REMEDIES: Mapping[Remedy, str] = {
     Remedy.WINDOW_AT_MOST: "choose a --window of {bound} s at most",
     Remedy.OTHER_WINDOW: "choose another --window, or check the organizations",
     Remedy.NAME_ORGANIZATIONS: "name the organizations in a file, given with --organizations",
-    Remedy.DEAL_USERS: "or have users and processors dealt out with --deal-users",
-    Remedy.NAME_PROCESSORS: "say --processors N",
-    Remedy.PART_OF_LOG: "read a part of it with --since and --until",
+    Remedy.DEAL_USERS: "or deal out users and processors with --deal-users",
+    Remedy.NAME_PROCESSORS: "give --processors N",
+    Remedy.PART_OF_LOG: "read only part of it with --since and --until",
     Remedy.SECONDS_OF_WINDOW: "use --window instead of --since and --until",
     Remedy.ALLOW: "or go on with --allow {bound}",
     Remedy.GIVE_NODES: f"give --nodes FILE, which `{ASK_NODES}` prints, or go on with "
@@ -51,7 +51,7 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
         Remedy.FEWER_WINDOWS: "choose --windows 1, or a shorter --length",
         Remedy.SAMPLE: "choose smaller numbers for --deal-users",
         Remedy.SEQUENTIAL_JOBS: "use --wide expand, or ref itself",
-        Remedy.NAME_PROCESSORS: "say --processors N",
+        Remedy.NAME_PROCESSORS: "give --processors N",
         Remedy.FEWER_CORES: "run again with fewer --cores (cells kept by --keep are not run again)",
     },
     "trial": {
@@ -68,8 +68,8 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
         Remedy.WINDOW_AT_MOST: "choose a `window` of {bound} s at most in LIST",
         Remedy.OTHER_WINDOW: "choose another `window` in LIST, or check the organizations",
         Remedy.NAME_ORGANIZATIONS: "name the organizations in a file, `organizations` in LIST",
-        Remedy.DEAL_USERS: "or have users and processors dealt out by `deal-users` in LIST",
-        Remedy.NAME_PROCESSORS: "say `processors` in LIST",
+        Remedy.DEAL_USERS: "or deal out users and processors by `deal-users` in LIST",
+        Remedy.NAME_PROCESSORS: "give `processors` in LIST",
         Remedy.ALLOW: "or go on with `allow` of {bound} in LIST",
         Remedy.GIVE_NODES: f"give `nodes` in LIST, a file that `{ASK_NODES}` prints, or go on with "
         "`allow` of {bound}",

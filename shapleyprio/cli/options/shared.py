@@ -22,7 +22,7 @@ Option = Callable[[AnyCommand], AnyCommand]
 guarantee_option = click.option(
     "--guarantee",
     metavar="4h",
-    help="Run each policy also with this guarantee, as fairness.guarantee of the daemon, under the "
+    help="Also run each policy with this guarantee, as fairness.guarantee of the daemon, under the "
     "name POLICY@4h. With 4h:ahead as fairness.guarantee_ahead.",
 )
 
@@ -80,7 +80,7 @@ def output_option(
 
 
 pool_option = click.option(
-    "--pool", metavar="NAME", help="Which of the pools that split the cluster is meant."
+    "--pool", metavar="NAME", help="Pool to take, if several split the cluster."
 )
 """Adds --pool; the command gets `pool`, None where it is not given."""
 

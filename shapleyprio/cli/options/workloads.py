@@ -56,7 +56,7 @@ def files_of_clusters(
         if not separator or "/" in cluster or Path(value).exists():
             cluster, file = ALL_CLUSTERS, value
         if cluster in files:
-            of = f"of cluster {cluster}" if cluster else "of all clusters; say CLUSTER=FILE"
+            of = f"of cluster {cluster}" if cluster else "for all clusters; give CLUSTER=FILE"
             raise click.BadParameter(f"{files[cluster]} and {file} are both {of}", param=option)
         if Path(file).is_dir():
             raise click.BadParameter(f"{file} is a directory", param=option)
@@ -81,7 +81,7 @@ workload_options = together(
                 multiple=True,
                 metavar="[CLUSTER=]FILE",
                 callback=files_of_clusters,
-                help=f"What `{command}` prints: {what} that the log does not say.",
+                help=f"What `{command}` prints: {what} that the log lacks.",
             )
             for name, command, what in (
                 ("nodes", ASK_NODES, "sizes and partitions of nodes"),
@@ -108,7 +108,7 @@ workload_options = together(
             default=FOUND_OUT,
             show_default=True,
             callback=named_format,
-            help="What LOG is.",
+            help="Format of LOG.",
         ),
         click.option(
             "--fields",
@@ -135,7 +135,7 @@ workload_options = together(
             )
             for name, when in (("--since", "from then on"), ("--until", "before"))
         ),
-        click.option("--strict", is_flag=True, help="Take a malformed line as an error."),
+        click.option("--strict", is_flag=True, help="Treat a malformed line as an error."),
     )
 )
 """Adds the options that make a workload; `workload_parameters` reads them."""
@@ -165,7 +165,7 @@ def workload_parameters(options: dict[str, Any]) -> WorkloadParameters:
         (
             named == dealt,
             "name the owners of the jobs: either --organizations FILE or --deal-users K; an export "
-            "(shapleyprio export) says it itself",
+            "(shapleyprio export) names them itself",
         ),
         (
             parameters.deal_users is None

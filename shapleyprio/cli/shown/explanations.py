@@ -111,11 +111,11 @@ def _on_submission(job: PendingJob | None, given: Push | None) -> list[str]:
 def _on_last_write(label: str, push: Push) -> list[str]:
     if push.state is PushState.AT_SUBMISSION:
         return [
-            f"Whether job {label} is still pending is not known; it was seen at "
+            f"It is not known whether job {label} is still pending; it was seen at "
             f"{clock_time(push.at)}."
         ]
     return [
-        f"Whether job {label} is still pending is not known; at {clock_time(push.at)} its "
+        f"It is not known whether job {label} is still pending; at {clock_time(push.at)} its "
         f"{push.channel} was to become {push.new} ({push.state})."
     ]
 

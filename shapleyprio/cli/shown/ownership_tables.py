@@ -74,7 +74,7 @@ def render_ownership(console: Console, ownership: Ownership, without_any: Sequen
     for name in without_any:
         click.echo(visible(holds_nothing(name)))
     if ownership.correctable > ownership.opened:
-        click.echo(f"can be corrected since {clock_time(ownership.correctable)}")
+        click.echo(f"can be corrected from {clock_time(ownership.correctable)} on")
     for line in _corrections(ownership.corrections):
         click.echo(visible(line))
 
@@ -94,7 +94,7 @@ def _tenures(tenures: Tenures) -> FittingTable:
             FittingColumn("organization", holders, Cells.NAME),
             FittingColumn("since", seconds),
         ],
-        empty="no node and no account is known",
+        empty="no nodes or accounts are known",
     )
 
 
@@ -157,7 +157,7 @@ def render_outcome(
         verbose: print every line.
     """
     if not found.tenures:
-        click.echo("it is so already; there is nothing to correct")
+        click.echo("already recorded so; nothing to correct")
         return
     lines = list(_changes(_changed(each) for each in found.tenures))
     shown = lines if verbose else lines[:LINES_SHOWN]
@@ -169,7 +169,7 @@ def render_outcome(
     console.print(table)
     click.echo(f"as of {clock_time(found.t)}, with direct contributions")
     if done:
-        click.echo(f"done, on record as correction {found.number}")
+        click.echo(f"done; recorded as correction {found.number}")
     else:
         click.echo("nothing is changed yet; stop the daemon and add --yes to do it")
 

@@ -12,7 +12,7 @@ from shapleyprio.store import LATER, ForecastRow
 WAITS = {
     "turn": "it waits for its turn",
     "processors": "it waits for processors",
-    "reservation": "by its limit it may run into a reservation of all nodes",
+    "reservation": "by its time limit it may run into a reservation of all nodes",
     "limit": "jobs like it that are ahead of it have met a limit",
 }
 """What a job waits for that lacks nothing else, in words."""
@@ -26,7 +26,7 @@ def sentences_on_start(prospect: Prospect | None) -> list[str]:
     if prospect.forecast is None:
         if lacks is None:
             return []
-        return [f"When it starts is not forecast: {lacks} ({prospect.reason})."]
+        return [f"Its start is not forecast: {lacks} ({prospect.reason})."]
     waits = lacks or WAITS[prospect.waits_for]
     sentences = [_on_interval(prospect.forecast), _on_hour(prospect.forecast, waits)]
     return sentences if prospect.cost is None else [*sentences, _on_limit(prospect.cost)]
@@ -34,8 +34,8 @@ def sentences_on_start(prospect: Prospect | None) -> list[str]:
 
 def _on_limit(cost: LimitCost) -> str:
     return (
-        f"Of its user's last {cost.jobs} jobs like it nine in ten ran for at most "
-        f"{duration(cost.limit)}: with that as its time limit it would start about "
+        f"Nine in ten of its user's last {cost.jobs} similar jobs ran for at most "
+        f"{duration(cost.limit)}: with that time limit it would start about "
         f"{duration(cost.sooner)} sooner."
     )
 
@@ -44,12 +44,12 @@ def sentences_on_what_if(found: WhatIf) -> list[str]:
     """Says when a job would start that is submitted now."""
     job = found.job
     sentences = [
-        f"Say that a job of account {found.account} is submitted now, for at most "
+        f"Suppose that a job of account {found.account} is submitted now, for at most "
         f"{duration(job.limit)} on {count(job.processors, 'processor')} of partition "
         f"{job.partition}."
     ]
     if found.organization is None:
-        sentences.append("It counts for no organization, so those of all others go first.")
+        sentences.append("It counts for no organization, so the jobs of all others go first.")
     waits, age = WAITS[found.forecast.waits_for], f", {duration(found.age)} ago"
     return [*sentences, _on_interval(found.forecast), _on_hour(found.forecast, waits, age)]
 
@@ -59,14 +59,14 @@ def _on_interval(found: ForecastRow) -> str:
         return clock_minute(second, found.t)
 
     if found.early == LATER or found.median == LATER:
-        return "Probably it does not start in the next four weeks."
+        return "It probably does not start in the next four weeks."
     half = f"in half of all cases by {moment(found.median)}"
     if found.late == LATER:
-        return f"Probably it starts after {moment(found.early)}, {half}."
+        return f"It probably starts after {moment(found.early)}, {half}."
     early, late = moment(found.early), moment(found.late)
     if early == late:
-        return f"Probably it starts at {early}."
-    return f"Probably it starts between {early} and {late}, {half}."
+        return f"It probably starts at {early}."
+    return f"It probably starts between {early} and {late}, {half}."
 
 
 def _on_hour(found: ForecastRow, waits: str, age: str = "") -> str:

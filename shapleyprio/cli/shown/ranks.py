@@ -58,7 +58,7 @@ def _on_union(ranked: RankedOrganization) -> list[str]:
     if union is None:
         return []
     return [
-        f"First ranks all of {union.parent}, which together {owed(union.balance_per_part or 0)}: "
+        f"First, all of {union.parent} ranks as one, and {owed(union.balance_per_part or 0)}: "
         f"{union.rank} of {union.unions}. Within it {ranked.organization} is {union.place} of "
         f"{union.members}."
     ]
@@ -105,8 +105,8 @@ def _in_pool(ranked: RankedOrganization, pool: PoolStatus) -> str:
     clusters = listed([cluster_behind(ledger) for ledger in pool.stay.clusters])
     balance = pool.balance_per_part(ranked.organization) or 0
     return (
-        f"What decides is pool {pool.stay.pool}, over {clusters}: by what all of them add since "
-        f"they are in it, {ranked.organization} {owed(balance)}."
+        f"Pool {pool.stay.pool} decides, over {clusters}: by the sum of all since they joined "
+        f"it, {ranked.organization} {owed(balance)}."
     )
 
 

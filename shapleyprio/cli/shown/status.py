@@ -192,5 +192,5 @@ def waits_table(rows: Sequence[WaitsInPartition]) -> FittingTable:
             FittingColumn("waiting", [str(row.pending) for row in rows], leaves=4),
             FittingColumn("oldest for", seconds([row.oldest for row in rows])),
         ],
-        empty="no job started in the last day, and none that could start waits",
+        empty="no job started in the last day, and no eligible job waits",
     )

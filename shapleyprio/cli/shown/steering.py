@@ -52,7 +52,7 @@ def sentences_on_pause(pause: PauseRow) -> list[str]:
     reason = pause.reason.rstrip(".")
     return [
         f"Steering is paused since {clock_time(pause.since)} by {pause.user}: {reason}.",
-        f"{stands}; work counts as ever.",
+        f"{stands}; work still counts.",
     ]
 
 
@@ -67,16 +67,16 @@ def on_exception(job: str, row: ExceptionRow, *, paused: bool) -> str:
     since = clock_time(row.since)
     if row.by_guarantee and row.until is not None:
         return sentence(
-            f"{job} goes before {row.others} since {since}, by {row.user}, and is to start until "
+            f"{job} goes before {row.others} since {since}, by {row.user}, and is to start by "
             f"{clock_time(row.until)}: {row.reason}."
         )
     until = "" if row.until is None else f" until {clock_time(row.until)}"
     reason = row.reason.rstrip(".")
     if paused:
         return (
-            f"Once steering is resumed {job} goes before {row.others}{until}, as {row.user} has "
-            f"ordered at {since}: {reason}."
+            f"Once steering is resumed {job} goes before {row.others}{until}, ordered by "
+            f"{row.user} at {since}: {reason}."
         )
     return sentence(
-        f"{job} goes before {row.others} since {since}{until}, as {row.user} has ordered: {reason}."
+        f"{job} goes before {row.others} since {since}{until}, ordered by {row.user}: {reason}."
     )

@@ -24,7 +24,7 @@ WIDTH = 88
 
 HEAD = """\
 # The configuration of shapleyprio. Keys that are commented out show their default or an
-# example. `shapleyprio check` holds this file against the cluster.
+# example. `shapleyprio check` compares this file with the cluster.
 """
 
 

@@ -170,7 +170,7 @@ def test_init_leaves_a_file_alone_unless_forced(live: SimulatedSlurm, tmp_path: 
     target.write_text("mine")
     done = CliRunner().invoke(main, ["init", "--output", str(target)])
     assert done.exit_code == 2
-    assert f"{target}: is there already; --force overwrites it" in done.stderr
+    assert f"{target}: already exists; --force overwrites it" in done.stderr
     assert target.read_text() == "mine"
     assert CliRunner().invoke(main, ["init", "--output", str(target), "--force"]).exit_code == 0
     assert load_config(target)
