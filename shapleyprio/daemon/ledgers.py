@@ -92,9 +92,9 @@ def segment_meant(config: Config, cluster: str, pool: str | None) -> Segment:
     found = [segment for segment in segments if pool in {None, segment.name}]
     names = listed([segment.name for segment in segments if segment.pool]) or "none"
     if not found:
-        raise ConfigError([f"--pool: {cluster} is in no pool {pool!r}; it is in {names}"])
+        raise ConfigError([f"--pool: {cluster} is not in pool {pool!r}; it is in {names}"])
     if len(found) > 1:
-        raise ConfigError([f"--pool: {cluster} is in {names}; name the one that is meant"])
+        raise ConfigError([f"--pool: {cluster} is in {names}; name one of them"])
     return found[0]
 
 
@@ -104,8 +104,7 @@ def _stored_cluster_name(config: Config, store: Store) -> str:
         return config.slurm.cluster
     if len(clusters) > 1 and config.slurm.cluster is None:
         raise StoreError(
-            f"the store holds {', '.join(clusters)}, not one of them alone; "
-            "name the one that is meant as slurm.cluster"
+            f"the store holds {', '.join(clusters)}; name one of them as slurm.cluster"
         )
     if len(clusters) != 1 or config.slurm.cluster is not None:
         wanted = "" if config.slurm.cluster is None else f", not {config.slurm.cluster}"

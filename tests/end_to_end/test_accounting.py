@@ -194,7 +194,7 @@ def test_a_mistake_in_the_first_configuration_leaves_no_trace_or_is_repaired_exa
         assert daemon.end() == 0
     moved = consortium.run("check").stdout
     assert "node a1: nobody → alpha since" in moved
-    assert "on record as correction 1" in consortium.succeed(*recount, "--yes")
+    assert "recorded as correction 1" in consortium.succeed(*recount, "--yes")
     consortium.once()
     assert "correction 1, " in consortium.succeed("ownership")
     ledger, t = like_one_read_afresh(consortium)

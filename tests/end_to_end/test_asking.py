@@ -105,7 +105,7 @@ def test_another_user_does_not_even_learn_that_there_is_such_a_job(users: Users,
         for job in (str(users.own), "4000000")
     )
     assert refused.replace(str(users.own), "4000000") == unknown
-    assert refused.startswith(f"shapleyprio: no job {users.own} of user {OTHER} waits")
+    assert refused.startswith(f"shapleyprio: user {OTHER} has no pending job {users.own}")
     assert "alone" in one_line(users.ask(OTHER, "explain", "--user", OWNER, url=url), 2)
     assert "coordinators" in one_line(users.ask(OTHER, "explain", "-A", "alpha", url=url), 2)
 
@@ -131,8 +131,8 @@ def test_users_ask_about_jobs_to_come_for_their_accounts_alone(users: Users, way
     what_if = ("explain", "--what-if", "--time", "10", "--processors", "2", "--partition")
     url = getattr(users, way)
     nowhere = users.ask(OWNER, *what_if, "nowhere", url=url)
-    forecasts = "this daemon forecasts nothing" not in nowhere.stderr
-    of_theirs = (2, "no partition nowhere") if forecasts else (3, "forecasts nothing")
+    forecasts = "forecasts are off on this daemon" not in nowhere.stderr
+    of_theirs = (2, "partition nowhere has no") if forecasts else (3, "forecasts are off")
     assert of_theirs[1] in one_line(nowhere, of_theirs[0])
     for user, account, is_theirs in (
         (OWNER, "beta", True),
@@ -283,7 +283,7 @@ def _start_and_ask(site: Users) -> None:
     assert answer.startswith(f"Job {site.own} of account alpha waits with priority ")
     assert RANKED.search(answer)
     refused = one_line(site.ask(OTHER, "explain", str(site.own), url=site.address), 2)
-    assert refused.startswith(f"shapleyprio: no job {site.own} of user {OTHER} waits")
+    assert refused.startswith(f"shapleyprio: user {OTHER} has no pending job {site.own}")
 
 
 def _ask_what_another_configuration_would_change(site: Users) -> None:
@@ -323,10 +323,10 @@ def _correct_who_owned_what(site: Users) -> None:
     ledger, t = like_one_read_afresh(site.consortium)
     standings = ledger.standings(t, ("alpha", "beta"))
     assert min(min(one.contribution, one.utility) for one in standings.values()) > 0
-    assert "on record as correction 1" in succeeds(site.on_the_head_node(*give, "--yes"))
+    assert "recorded as correction 1" in succeeds(site.on_the_head_node(*give, "--yes"))
     assert holders_of_a1(site) == ["beta"]
     like_one_read_afresh(site.consortium, site.folder / "etc" / "new.toml")
-    assert "on record as correction 2" in succeeds(site.on_the_head_node(*recount, "--yes"))
+    assert "recorded as correction 2" in succeeds(site.on_the_head_node(*recount, "--yes"))
     assert holders_of_a1(site) == ["alpha"]
     again, t = like_one_read_afresh(site.consortium)
     assert again.standings(t, ("alpha", "beta")) == standings
@@ -363,7 +363,7 @@ def _report_the_month(site: Users) -> None:
     printed = succeeds(forked.run(words, environment, timeout=COMMAND_SECONDS))
     name = f"{CLUSTER}-{month}"
     assert printed.splitlines()[-2:] == [f"{directory}/{name}.{end}" for end in ("html", "json")]
-    assert "Of this month the store holds but " in printed
+    assert "The store holds only " in printed
     assert "What to keep in mind" in (directory / f"{name}.html").read_text()
     organizations = json.loads((directory / f"{name}.json").read_text())["organizations"]
     assert [one["jobs"] for one in organizations] == [1, 1, 0]

@@ -73,7 +73,7 @@ def test_explain_of_a_job_that_does_not_wait_is_a_usage_error(
     consortium, _ = steered
     refused = consortium.run("explain", "4000000")
     assert refused.returncode == 2
-    assert refused.stderr.startswith("shapleyprio: no job 4000000 waits")
+    assert refused.stderr.startswith("shapleyprio: no job 4000000 is pending")
 
 
 def test_who_waits_for_how_long_is_shown(

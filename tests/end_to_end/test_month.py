@@ -282,7 +282,7 @@ def _put_jobs_first(month: Month) -> None:
     assert f"job {first} goes before all others" in month.consortium.succeed(*order)
     month.until(lambda: month.order()[0] == first, "the job to be the first")
     month.consortium.await_cycles(1)
-    said = f"goes before all others since .*, as {user()} has ordered: review on Friday."
+    said = f"goes before all others since .*, ordered by {user()}: review on Friday."
     found, told = month.explained(first)
     assert found["exception"]["reason"] == "review on Friday"
     assert re.search(f"It {said}", told)
@@ -300,11 +300,11 @@ def _put_jobs_first(month: Month) -> None:
 def _let_a_member_join(month: Month) -> None:
     """By a reload with a misspelt account, one that is refused, and a good one."""
     month.reload(*MEMBERS, misspelt=('accounts = ["gamma"]', 'accounts = ["gama"]'))
-    month.until(lambda: "Slurm knows no account gama" in month.daemon.log(), "the warning")
-    assert re.search("Slurm knows no account gama.*did_you_mean=gamma", month.daemon.log())
+    month.until(lambda: "Slurm has no account gama" in month.daemon.log(), "the warning")
+    assert re.search("Slurm has no account gama.*did_you_mean=gamma", month.daemon.log())
     done = month.consortium.run("check")
     assert done.returncode == 3
-    meant = "error: organization gamma: Slurm knows no account gama; did you mean 'gamma'?"
+    meant = "error: organization gamma: Slurm has no account gama; did you mean 'gamma'?"
     assert meant in done.stdout
     assert month.explained(month.jobs["gamma"][0])[0]["outside"] == "account_unclaimed"
     month.reload(*MEMBERS, misspelt=("influence =", "influense ="))
@@ -416,7 +416,7 @@ def _tell_what_changed(month: Month) -> None:
         ("steering", "rule directcontr, channel site_factor"),
         ("configuration", "service.poll_interval: 1h → 1s"),
         ("pause", f"{who} paused, priorities are put back: the queue looks odd"),
-        ("steering", "nothing steers any more"),
+        ("steering", "steering has ended"),
         ("steering", "rule directcontr, channel site_factor"),
         (
             "exception",

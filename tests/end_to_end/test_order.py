@@ -89,7 +89,7 @@ def test_a_department_is_served_with_the_faculty_that_lent_to_it(consortium: Con
         consortium.until(lambda: bool(consortium.points()), what="a cycle to be recorded")
         assert consortium.order() == ["gamma", "alpha", "beta"]
         explained = consortium.succeed("explain", str(alpha))
-        assert "First ranks all of gamma, which together is even: 1 of 2." in " ".join(
+        assert "First, all of gamma ranks as one, and is even: 1 of 2." in " ".join(
             explained.split()
         )
         consortium.cancel(guest)

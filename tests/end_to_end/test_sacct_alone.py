@@ -164,7 +164,7 @@ def test_what_init_writes_is_right_with_the_nodes_alone(printed: Printed) -> Non
             f"no line names nodelist, partition, cpus; give what `{ASK_NODES}`",
         ),
         (ACCOUNTS, ACCOUNTS, "no line names nodelist"),
-        (NODES, "flat", f"is below; give what `{ASK_ACCOUNTS}`"),
+        (NODES, "flat", f"root; give what `{ASK_ACCOUNTS}`"),
         (NODES, NODES, "no line names account"),
     ],
 )

@@ -72,8 +72,8 @@ def _go_back(opened: OpenLedger, transaction: Transaction, now: int) -> int:
     changes += [] if opened.stay is None else [opened.stay.since]
     if max(changes, default=0) > now:
         raise AccountingError(
-            f"a node or an account changed hands at {clock_time(max(changes))}, or a pool has "
-            f"begun then; first run `shapleyprio ownership recount --since DATE` with a date "
+            f"a node or an account changed hands at {clock_time(max(changes))}, or a pool began "
+            f"then; first run `shapleyprio ownership recount --since DATE` with a date "
             "before the clock went ahead, or wait until then"
         )
     runs = transaction.runs.runs_alive_after(now)

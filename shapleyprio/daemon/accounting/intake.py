@@ -366,7 +366,7 @@ class Intake:
         before, self._stay = self._stay, stay
         if stay != before:
             if stay is None:
-                log.info("in no pool any more")
+                log.info("no longer in a pool")
             else:
                 log.info("in a pool", pool=stay.pool, since=clock_time(stay.since))
 

@@ -90,7 +90,7 @@ class KnownLayout:
         for unknown in found:
             if unknown not in self._unknown:
                 log.warning(
-                    f"Slurm knows no {unknown.kind} {unknown.name}",
+                    f"Slurm has no {unknown.kind} {unknown.name}",
                     configured_for=called(unknown.organization),
                     did_you_mean=unknown.nearest(layout),
                 )

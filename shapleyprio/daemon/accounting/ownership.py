@@ -137,7 +137,7 @@ def correct(store: ClusterStore, correction: Correction) -> CorrectedOwnership:
         if since < (pruned := watermark.pruned_until) and pruned > watermark.opened:
             raise CorrectionError(
                 f"runs that ended by {clock_time(pruned)} are older than the horizon and no longer "
-                "stored; ownership can be corrected since then, and no earlier"
+                "stored; ownership can be corrected from then on, not before"
             )
         opened = OpenLedger(
             transaction,
@@ -226,7 +226,7 @@ def find_organization(text: str, configured: Collection[str], tenures: Tenures) 
     if text == called(NOBODY):
         return NOBODY
     raise CorrectionError(
-        f"no organization {text!r} is configured or was ever one; known are "
+        f"no organization {text!r} is or ever was configured; known are "
         f"{', '.join([*sorted(known), called(NOBODY)])}"
     )
 
@@ -239,14 +239,14 @@ def history(tenures: Sequence[Tenure]) -> tuple[tuple[str, int | None], ...]:
 def _nothing_yet(cluster: str) -> str:
     return (
         f"the store has no ledger of cluster {cluster} yet, so there is nothing to correct: the "
-        "daemon's first cycle takes what the configuration says for always"
+        "daemon's first cycle takes the configuration as valid from the beginning"
     )
 
 
 def _unknown(tenures: Tenures, name: str, kinds: Sequence[Kind]) -> str:
     near = get_close_matches(name, [each.name for each in tenures if each.kind in kinds], n=1)
     meant = f"did you mean {near[0]!r}?" if near else "`shapleyprio ownership` lists all"
-    return f"no {' and no '.join(kinds)} {name!r} is known; {meant}"
+    return f"no {' or '.join(kinds)} {name!r} is known; {meant}"
 
 
 def _rows(

@@ -138,7 +138,7 @@ def _steering(rows: list[SteeringRow], since: int) -> Iterator[Change]:
         if row.since >= since:
             instead = f" instead of {row.chosen}" if row.chosen != row.rule else ""
             what = f"rule {row.rule}{instead}, channel {row.channel}"
-            nothing = "nothing steers any more"
+            nothing = "steering has ended"
             yield Change(at=row.since, kind="steering", what=what if row.rule else nothing)
 
 

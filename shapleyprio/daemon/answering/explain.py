@@ -85,18 +85,18 @@ def explain_job(
             cluster = next((name for one, name in queue.elsewhere if one is sibling), "")
             if asker is not None and not _is_shown(job or sibling, asker):
                 raise NothingToExplainError(
-                    f"no job {label} of user {asker.user} waits (others' jobs are shown to their "
-                    f"users, coordinators and operators alone); see `squeue -j {label}`"
+                    f"user {asker.user} has no pending job {label} (others' jobs are shown only to "
+                    f"their users, coordinators and operators); see `squeue -j {label}`"
                 )
             if job is None and sibling is not None:
                 raise NothingToExplainError(
-                    f"job {label} is the federation's: it may run here, but counts at {cluster}, "
+                    f"job {label} is federated: it may run here, but counts at {cluster}, "
                     "and that cluster's daemon gives it its priority; ask there"
                 )
             if job is None:
                 unreadable = UNREADABLE if queue.incomplete else ""
                 raise NothingToExplainError(
-                    f"no job {label} waits{unreadable}; "
+                    f"no job {label} is pending{unreadable}; "
                     f"see `squeue -j {label}` and `sacct -j {label}`"
                 )
             pushes = _pushes_for(view.pushes, job)
@@ -164,7 +164,7 @@ def explain_user(
     """
     if asker is not None and not (user == asker.user or asker.rights().operator):
         raise NothingToExplainError(
-            f"the jobs of user {user} are shown to that user and to operators alone"
+            f"the jobs of user {user} are shown only to that user and to operators"
         )
     queue = ReadQueue.asked_of(slurm)
     with store.reading() as view:
@@ -177,9 +177,9 @@ def explain_user(
         if queue.failure is not None:
             raise queue.failure
         elsewhere = {cluster for job, cluster in queue.elsewhere if job.user == user}
-        counts = f" here, and those that wait count at {names_shown(elsewhere)}: ask there"
+        counts = f" here; pending ones count at {names_shown(elsewhere)}: ask there"
         raise NothingToExplainError(
-            f"no job of user {user} waits or runs{counts if elsewhere else ''}; "
+            f"no job of user {user} is pending or running{counts if elsewhere else ''}; "
             f"see `squeue -u {user}` and `sacct -u {user}`"
         )
     return JobsExplanation(basis=scene.basis, whose="user", name=user, organizations=jobs)
@@ -208,8 +208,8 @@ def explain_account(
     """
     if asker is not None and not asker.rights().see(account):
         raise NothingToExplainError(
-            f"the jobs of account {account} are shown to its coordinators and to operators "
-            "alone; --user shows your own"
+            f"the jobs of account {account} are shown only to its coordinators and to operators; "
+            "--user shows your own"
         )
     queue = ReadQueue.asked_of(slurm)
     with store.reading() as view:

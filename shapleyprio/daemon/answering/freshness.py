@@ -82,7 +82,7 @@ def sentences_on_guarantees(rows: Iterable[ExceptionRow]) -> list[str]:
             due[row.organization].append(row.until)
     return [
         f"{count(len(until), 'job')} of {name} {'goes' if len(until) == 1 else 'go'} before all "
-        f"others by {GUARANTEE}, the first to start until {clock_time(min(until))}."
+        f"others by {GUARANTEE}, the first to start by {clock_time(min(until))}."
         for name, until in due.items()
     ]
 

@@ -107,7 +107,7 @@ class PoolStatus:
             "balances count as they stood then.",
             PartState.LEFT: f"An earlier stay of {name} in the pool counts as it stood at {at}."
             if name in self.stay.clusters
-            else f"{name} is in the pool no more by the configuration here: its balances count as "
+            else f"By the configuration here {name} has left the pool: its balances count as "
             f"they stood at {at}.",
             PartState.UNKNOWN: f"{name} has had no cycle in the pool yet.",
             PartState.OTHER_WEIGHT: f"{name} counts other processors (fairness.weight), and so "

@@ -146,7 +146,7 @@ class Status:
     def on_window(self) -> str:
         """Says against what and over which time organizations were late or ahead."""
         if self.window is None:
-            return "Who was late or ahead is not known: no window has been replayed yet."
+            return "Late or ahead: not known, since no window has been replayed yet."
         return (
             f"Late or ahead: against {self.window.in_words}, spread over everybody's work; in all "
             f"{duration(float(self.window.unfairness))} too early or too late."
@@ -158,7 +158,7 @@ class Status:
         if self.opened is None or self.fell_back:
             return ""
         return (
-            f"Balance: earned (φ, by the rule {self.cycle.rule}) less got (ψ) since "
+            f"Balance: earned (φ, by the rule {self.cycle.rule}) minus got (ψ) since "
             f"{clock_time(self.opened)}, spread over everybody's work; + is owed."
         )
 
@@ -172,7 +172,7 @@ class Status:
         errors = (f"{duration(score.error)} {score.lead} ahead" for score in self.forecasts)
         return (
             f"Forecasts of starts in the last month: {percent(held, digits=0)} of "
-            f"{count(judged, 'interval')} held (80% are to hold); half of the medians were off by "
+            f"{count(judged, 'interval')} held (80% should); half of the medians were off by "
             f"more than {', '.join(errors)}."
         )
 

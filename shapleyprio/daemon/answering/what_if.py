@@ -75,7 +75,7 @@ def what_if(
     """
     account = _account_of(job, asker)
     if forecasts is None:
-        raise NoForecastsError(f"this daemon forecasts nothing; an administrator can {INSTALL}")
+        raise NoForecastsError(f"forecasts are off on this daemon; an administrator can {INSTALL}")
     _check_size(job, forecasts.sizes())
     with store.reading() as view:
         organization = _organization_of(view, account, job.partition)
@@ -121,7 +121,7 @@ def _check_size(job: AskedJob, sizes: Mapping[str, int]) -> None:
     has = sizes.get(job.partition)
     if has is None:
         raise NothingToExplainError(
-            f"no partition {job.partition} has processors now; those that do: {names_shown(sizes)}"
+            f"partition {job.partition} has no processors now; these have: {names_shown(sizes)}"
         )
     if job.processors > has:
         raise NothingToExplainError(

@@ -43,9 +43,9 @@ def check_addresses(config: Config, layout: Layout) -> Iterator[Finding]:
                 Severity.NOTICE,
                 "IPAddressAllow",
                 f"{what} at {host} has an address that the daemon's unit, as it is shipped, does "
-                f"not let it speak to: {', '.join(outside)}",
+                f"not let it reach: {', '.join(outside)}",
                 f"systemctl edit shapleyprio, and add IPAddressAllow={outside[0]} or its network "
-                "below [Service], unless that is done",
+                "below [Service], unless already done",
             )
 
 

@@ -64,7 +64,7 @@ def _not_in_slurm(unknown: Unknown, layout: Layout) -> Finding:
         f"fairness.leave_out_{unknown.kind}s"
         if unknown.organization == LEFT_OUT
         else f"organization {unknown.organization}",
-        f"Slurm knows no {unknown.kind} {unknown.name}",
+        f"Slurm has no {unknown.kind} {unknown.name}",
         f"did you mean {near!r}?" if near else f"correct the name; {listing} lists them",
     )
 
@@ -92,14 +92,14 @@ def check_members(
                 Severity.WARNING,
                 subject,
                 "owns no node of the cluster: it contributes nothing and comes last",
-                "list its `nodes` or `partitions`, unless this is meant",
+                "list its `nodes` or `partitions`, unless intended",
             )
         if not organization.accounts and not is_parent:
             yield Finding(
                 Severity.NOTICE,
                 subject,
                 "has no accounts: it lends its nodes and runs no jobs of its own",
-                "list its `accounts`, unless this is meant",
+                "list its `accounts`, unless intended",
             )
 
 
@@ -120,5 +120,5 @@ def check_processors(config: Config, members: Membership, layout: Layout) -> Ite
             Severity.NOTICE,
             f"nodes {host_list_of(owned)}",
             f"offer no {tres}: work done there does not count",
-            "choose another fairness.weight, unless this is meant",
+            "choose another fairness.weight, unless intended",
         )

@@ -45,7 +45,7 @@ def check_guarantees(
             yield Finding(
                 Severity.NOTICE if partition.preempts else Severity.WARNING,
                 f"partition {partition.name}",
-                f"jobs of others may stay {stay} on nodes of {listed(sorted(names))}, for whom "
+                f"jobs of others may stay {stay} on nodes of {listed(sorted(names))}, whose "
                 f"fairness.guarantee is {duration(seconds)}: priorities alone cannot keep it"
                 + (", unless Slurm preempts these jobs" if partition.preempts else ""),
                 f"set MaxTime={-(-seconds // 60)} for it in slurm.conf, let the owner preempt, or "

@@ -65,7 +65,7 @@ def _unwritable(file: Path, subject: str = "store.url") -> Finding | None:
     folder = file.parent
     user = _user()
     if not folder.is_dir():
-        problem, remedy = f"{folder} is no directory", f"make it: install -d -o {user} {folder}"
+        problem, remedy = f"{folder} is not a directory", f"make it: install -d -o {user} {folder}"
     elif not os.access(folder, os.W_OK | os.X_OK):
         problem = f"user {user} may not write to {folder}, as SQLite has to"
         remedy = "check as the daemon's user (runuser -u shapleyprio), or give that user the folder"
@@ -107,7 +107,7 @@ def _address(address: Address) -> Iterator[Finding]:
         yield Finding(
             Severity.WARNING,
             "metrics.address",
-            f"nothing can be served at {address.host}:{address.port} ({error.strerror}): while "
-            "that lasts the daemon steers without metrics, page and answers over the network",
+            f"cannot listen on {address.host}:{address.port} ({error.strerror}): until it can, the "
+            "daemon steers without metrics, page and answers over the network",
             'choose another address, or "off", unless it will be free',
         )

@@ -48,12 +48,12 @@ def check_ownership(
     yield from _findings(
         tenures.moves(now - RECENT_SECONDS),
         "since {}",
-        "unless it was so: `shapleyprio ownership set` corrects it from any date on",
+        "if that is wrong, `shapleyprio ownership set` corrects it from any date on",
     )
     yield from _findings(
         _next(tenures, members, now),
         "from the daemon's next cycle on",
-        "if it has been so before: `shapleyprio ownership recount --since DATE` counts it since",
+        "if it was so before, `shapleyprio ownership recount --since DATE` counts it from then on",
     )
 
 
@@ -73,9 +73,8 @@ def _namesake(cluster: str, tenures: Tenures, members: Membership) -> Iterator[F
         yield Finding(
             Severity.WARNING,
             "ClusterName",
-            f"what the store has of {cluster!r} is of other nodes ({host_list_of(sorted(known))}): "
-            "it may be another cluster's of the same ClusterName, with which this one would be "
-            "mixed up",
+            f"the store has other nodes for {cluster!r} ({host_list_of(sorted(known))}): they may "
+            "be another cluster's of the same ClusterName, and the two would be mixed up",
             "give each cluster a ClusterName of its own, or this one another store, unless all "
             "nodes are new",
         )

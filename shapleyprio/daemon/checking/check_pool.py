@@ -40,12 +40,12 @@ def check_pool(config: Config, layout: Layout, segments: Sequence[Segment]) -> I
 def _in_none(config: Config, cluster: str) -> Finding:
     named = [name for pool in config.pools for name in pool.clusters]
     near = get_close_matches(cluster, named, n=1)
-    meant = f"; is {near[0]!r} meant to be it?" if near else ""
+    meant = f"; is {near[0]!r} this one?" if near else ""
     return Finding(
         Severity.WARNING,
         "pool",
-        f"this cluster, {cluster!r}, is in none: it goes by its own balances alone{meant}",
-        "add its ClusterName to the `clusters` of a [[pool]], unless this is meant",
+        f"this cluster, {cluster!r}, is in no pool: it goes by its own balances alone{meant}",
+        "add its ClusterName to the `clusters` of a [[pool]], unless intended",
     )
 
 
@@ -85,7 +85,7 @@ def _differences(segment: Segment, stays: Mapping[str, Stay]) -> Iterator[tuple[
         if own is not None:
             yield (
                 Severity.NOTICE,
-                f"the last cycle was in pool {own.pool!r}, which the configuration has not: the "
+                f"the last cycle was in pool {own.pool!r}, which the configuration lacks: the "
                 "cluster leaves it with the next one",
             )
         return
@@ -94,14 +94,14 @@ def _differences(segment: Segment, stays: Mapping[str, Stay]) -> Iterator[tuple[
     if unnamed:
         strange = [name for name in segment.together if name not in alike]
         meant = [
-            f"; is {near!r} meant by {name!r}?"
+            f"; does {name!r} mean {near!r}?"
             for name in strange
             for near in get_close_matches(name, unnamed, n=1)
         ]
         yield (
             Severity.WARNING,
-            f"{listed(unnamed)} had the last cycle in it, and `clusters` here does not name it: "
-            f"what it found counts here as it stood{''.join(meant[:1])}",
+            f"{listed(unnamed)} had its last cycle in this pool, but `clusters` here does not name "
+            f"it: what that found counts here as it stood{''.join(meant[:1])}",
         )
     unaware = [
         name
@@ -111,8 +111,8 @@ def _differences(segment: Segment, stays: Mapping[str, Stay]) -> Iterator[tuple[
     if unaware:
         yield (
             Severity.WARNING,
-            f"`clusters` at {listed(unaware)} does not name this cluster: what it finds does not "
-            "count there as of now",
+            f"`clusters` at {listed(unaware)} does not name this cluster: what it finds from now "
+            "on does not count there",
         )
     if own is not None and (own.pool, set(own.clusters)) != (
         segment.pool.name,
@@ -138,7 +138,7 @@ def _partitions(split: Sequence[Segment], layout: Layout) -> Iterator[Finding]:
             yield Finding(
                 Severity.ERROR,
                 f"pool {segment.name}",
-                f"Slurm knows no partition {listed(missing)}",
+                f"Slurm has no partition {listed(missing)}",
                 f"did you mean {near[0]!r}?"
                 if near
                 else "correct the name; `scontrol show partition` lists them",

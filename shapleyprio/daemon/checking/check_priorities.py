@@ -21,7 +21,7 @@ def check_left_out_partitions(config: Config) -> Iterator[Finding]:
             "fairness.leave_out_partitions",
             f"their jobs do not count, but still have the points of their {channel.carrier}, "
             f"since push.channel is {channel.name!r}",
-            'unless this is meant, set push.channel = "site_factor", or give them accounts of '
+            'unless intended, set push.channel = "site_factor", or give them accounts of '
             "their own and add these to fairness.leave_out_accounts",
         )
 
@@ -71,7 +71,7 @@ def check_weights(config: Config, layout: Layout) -> Iterator[Finding]:
             "priority weights",
             f"{added}, organizations are {step} apart and {whole} from first to last: they can "
             f"{'drown the whole order' if drowned else 'put neighbors out of order'}",
-            'raise push.influence or make it "strict", unless this is meant',
+            'raise push.influence or make it "strict", unless intended',
         )
 
 

@@ -70,7 +70,7 @@ def _permissions(path: Path, submission: SubmissionSettings) -> Iterator[Finding
         yield Finding(
             Severity.ERROR,
             SUBJECT,
-            f"others may write into {folder}, and so choose the points of their jobs",
+            f"others may write into {folder}, and so can choose the points of their jobs",
             f"chmod go-w {folder}",
         )
     hosts = {host.partition(".")[0] for host in submission.controller_hosts}
@@ -116,7 +116,7 @@ def _content(
         yield Finding(
             Severity.WARNING,
             SUBJECT,
-            f"{path} is {now - table.written} s old and counts for {table.lasts} s: new jobs get "
+            f"{path} is {now - table.written} s old and valid for {table.lasts} s: new jobs get "
             "no points from it",
             "start the daemon; if it runs, see its log",
         )
@@ -127,7 +127,7 @@ def _content(
             Severity.NOTICE,
             SUBJECT,
             f"{path} lacks {len(lacking)} accounts that organizations claim, such as {lacking[0]}",
-            "the daemon takes new accounts over within ten minutes, or at a reload",
+            "the daemon picks up new accounts within ten minutes, or at a reload",
         )
     without = [
         job
@@ -140,7 +140,7 @@ def _content(
             SUBJECT,
             f"{len(without)} pending jobs, such as {without[0].label}, have none of the points "
             "that the table has for them",
-            "if the daemon runs, it gives them points in a moment; if new jobs keep coming "
+            "if the daemon runs, it soon gives them points; if new jobs still come "
             "without, see the log of slurmctld for lines with lua or shapleyprio",
         )
 

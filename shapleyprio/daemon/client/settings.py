@@ -57,7 +57,7 @@ def load_settings(path: Path) -> ClientSettings:
         if key not in KEYS:
             raise ConfigError([f"{path}: {key}: unknown key; known keys: {', '.join(KEYS)}"])
         if not isinstance(value, str) or not value or not value.isprintable():
-            raise ConfigError([f'{path}: {key}: is no text; write for instance "{KEYS[key]}"'])
+            raise ConfigError([f'{path}: {key}: is not a string; write for instance "{KEYS[key]}"'])
     if "url" not in read:
         raise ConfigError([f'{path}: url: is missing; add for instance url = "{KEYS["url"]}"'])
     try:

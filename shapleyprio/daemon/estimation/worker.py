@@ -64,7 +64,7 @@ class StoreWorker(Generic[Request, Answer]):
             return self.kind.from_json(reply.line)
         if reply.line:
             self._worker.end()
-            why = f"the worker gave no answer, but {reply.line.strip()[:LONGEST_COMPLAINT]!r}"
+            why = f"the worker printed no answer, but {reply.line.strip()[:LONGEST_COMPLAINT]!r}"
             return self.kind(result=WorkResult.FAILED, why=why)
         if reply.late:
             return self.kind(

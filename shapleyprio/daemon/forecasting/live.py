@@ -183,7 +183,7 @@ class LiveForecasts:
         )
         if not answer.rows:
             raise NoForecastsError(
-                "so many jobs wait that those far behind, as this would be, are not forecast"
+                "too many jobs wait: those far behind, as this would be, are not forecast"
             )
         (row,) = answer.rows
         age = int(self._clock() - self._asked_at)
@@ -226,9 +226,9 @@ class LiveForecasts:
         """Returns what a cycle found last; see `sizes`."""
         is_old = self._clock() - self._asked_at > FRESH_SECONDS
         if self._asked is None or self._config is None or is_old:
-            raise NoForecastsError("no cycle has found the queue yet, or for an hour")
+            raise NoForecastsError("no cycle has read the queue in the last hour")
         if self._config.fairness.weight != "cpus":
-            raise NoForecastsError("nothing is forecast, for processors here are no CPUs")
+            raise NoForecastsError("no forecasts, because processors here are not CPUs")
         return self._asked, self._config
 
     def stop(self) -> None:

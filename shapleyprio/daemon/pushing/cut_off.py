@@ -162,7 +162,7 @@ def hand_over(journal: Journal, store: ClusterStore) -> None:
 
     store.transact(keep)
     journal.forget(store.cluster)
-    log.info("the store has what was written without it", jobs=len(pushes))
+    log.info("the store has caught up with what was written without it", jobs=len(pushes))
 
 
 @contextmanager

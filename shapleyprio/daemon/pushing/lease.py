@@ -299,7 +299,7 @@ class Lease:
                 ours = False
                 on_lost(lost)
             except StoreError as error:
-                log.debug("no sign of life could be given", why=str(error))
+                log.debug("cannot show a sign of life", why=str(error))
             finally:
                 self._asked_at = None
 
@@ -322,7 +322,7 @@ class Lease:
 
     def _kept(self, other: LeaseRow) -> LeaseHeldError:
         return LeaseHeldError(
-            f"process {other.pid} on {other.host} shows no life, but may steer cluster"
+            f"process {other.pid} on {other.host} shows no sign of life, but may steer cluster"
             f" {self.store.cluster} by its store.journal: start the daemon there; if it is gone for"
             " good, run `shapleyprio daemon --take-over` here once"
         )

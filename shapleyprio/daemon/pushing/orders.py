@@ -170,7 +170,7 @@ def _waiting(slurm: Slurm, label: str) -> list[tuple[int, str, Sequence[PendingJ
     tasks = next((job for job in queue.jobs if has_first_task(job.label, label)), None)
     if tasks is not None:
         raise OrderError(
-            f"the tasks of {tasks.label} wait as one; name them all: {tasks.array_job_id}"
+            f"the tasks of {tasks.label} wait as one; name the whole array: {tasks.array_job_id}"
         )
     for sibling, cluster in queue.elsewhere:
         if label in {sibling.label, str(sibling.job_id), str(sibling.array_job_id)}:
@@ -198,7 +198,7 @@ def _refuse_by_hand(view: View, job: PendingJob, organization: str) -> None:
         if kind in hands:
             raise OrderError(
                 f"somebody has set the {called} of job {job.label} by hand, so it is left alone;"
-                " take that back first"
+                " undo that first"
             )
 
 
@@ -207,7 +207,7 @@ def _organization_of(view: View, job: PendingJob) -> str:
     watermark = view.ledger.watermark()
     if watermark is None:
         raise OrderError(
-            f"the store knows nothing of cluster {view.cluster} yet; let the daemon run a cycle"
+            f"the store has nothing on cluster {view.cluster} yet; let the daemon run a cycle"
         )
     tenures, t = view.ledger.tenures(), watermark.accounted_to
     none = f"job {job.label} counts for no organization:"

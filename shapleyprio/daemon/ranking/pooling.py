@@ -78,7 +78,7 @@ class Pooling:
                 longer_than=duration(stale_after),
             )
         for cluster in sorted(self._stale - stale):
-            log.info("the balances of a cluster in the pool are stale no more", of=cluster)
+            log.info("the balances of a cluster in the pool are no longer stale", of=cluster)
         self._stale = stale
 
 

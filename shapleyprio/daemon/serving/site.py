@@ -131,7 +131,7 @@ class Site:
         if found not in self._complained:
             self._complained.add(found)
             log.error(
-                "nothing can be served there; the daemon goes on without",
+                "cannot listen there; the daemon goes on without",
                 key=key,
                 address=where,
                 why=found[2],

@@ -59,7 +59,7 @@ class Counters:
         )
         self.waits = Histogram(
             "shapleyprio_organization_wait_seconds",
-            "How long its jobs that started had waited since they could have started.",
+            "Waits, from eligible to start, of its jobs that started.",
             ["cluster", "organization", "partition"],
             buckets=WAITS,
             registry=registry,

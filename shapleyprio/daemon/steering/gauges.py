@@ -68,7 +68,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("other",),
     ),
     "pool_stale": (
-        "Whether that is too old (its last balances count), missing, or in another weight.",
+        "Whether that cycle is too old (its last balances count), missing, or in another weight.",
         ("other",),
     ),
     "completed_parts": (
@@ -81,7 +81,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("organization", "user"),
     ),
     "organization_oldest_pending_seconds": (
-        "Wait so far of the oldest pending job that could start; absent without one.",
+        "Wait so far of the oldest eligible pending job; absent without one.",
         ("organization", "partition"),
     ),
     "organization_union_info": (
@@ -108,7 +108,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("schedule",),
     ),
     "organization_alone_gain_ratio": (
-        "By what part its utility would be higher alone; negative: it gains by the consortium.",
+        "Fraction by which its utility would rise alone; negative: it gains by the consortium.",
         ("organization",),
     ),
     "drift_reference_info": (

@@ -148,7 +148,7 @@ class LedgerCycles:
         try:
             written = cycle.go_on(source)
         except (SlurmError, StoreError) as why:
-            log.error("nothing goes on without the store", why=str(why))
+            log.error("cannot go on without the store", why=str(why))
         else:
             self._metrics.of(cycle.ledger).publish_without_store(written)
 
@@ -199,7 +199,7 @@ class LedgerCycles:
             self._adapter = adapter
             if adapter is not None and adapter.why:
                 log.warning(
-                    "another adapter than the preferred one is used",
+                    "the preferred adapter is not used",
                     adapter=adapter.name,
                     instead_of=adapter.instead_of,
                     why=adapter.why,

@@ -104,5 +104,5 @@ def test_check_does_not_complain_of_it_but_of_one_that_slurm_does_not_have(
     assert not any("guest" in subject for subject in service.findings(WITHOUT_GUESTS))
     misspelled = config(fairness={"leave_out_accounts": ["gust"]})
     findings = service.findings(misspelled)
-    assert findings["fairness.leave_out_accounts"].message == "Slurm knows no account gust"
+    assert findings["fairness.leave_out_accounts"].message == "Slurm has no account gust"
     assert findings["fairness.leave_out_accounts"].remedy == "did you mean 'guest'?"

@@ -152,7 +152,7 @@ def test_replays_of_the_store_leave_its_jobs_out(slurm: Cluster, store: Store) -
 def test_check_says_what_slurm_does_not_have(service: Service) -> None:
     misspelled = config(fairness={"leave_out_partitions": ["al"]})
     findings = service.findings(misspelled)
-    assert findings["fairness.leave_out_partitions"].message == "Slurm knows no partition al"
+    assert findings["fairness.leave_out_partitions"].message == "Slurm has no partition al"
     assert findings["fairness.leave_out_partitions"].remedy == "did you mean 'all'?"
 
 

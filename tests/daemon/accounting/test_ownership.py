@@ -279,7 +279,7 @@ def test_what_is_no_longer_stored_cannot_be_corrected(busy: Cluster, store: Stor
         apply(service, {"node": {"a1": "biology"}}, pruned - 1)
     assert str(refused.value) == (
         f"runs that ended by {clock_time(pruned)} are older than the horizon and no longer stored; "
-        "ownership can be corrected since then, and no earlier"
+        "ownership can be corrected from then on, not before"
     )
     assert known(service) == before
     assert apply(service, {"node": {"a1": "biology"}}, pruned).number == 1
@@ -384,10 +384,10 @@ def test_a_name_or_a_host_list_is_found(text: str, kind: Kind | None, meant: obj
     ("text", "kind", "message"),
     [
         ("both", None, "'both' is an account and a node; say which with --kind account or --kind"),
-        ("physic", None, "no account and no node 'physic' is known; did you mean 'phys"),
+        ("physic", None, "no account or node 'physic' is known; did you mean 'phys"),
         ("physics", "node", "no node 'physics' is known; `shapleyprio ownership` lists"),
         ("a[1-3]", None, "no node 'a3' is known; `shapleyprio own"),
-        ("a[1-", None, r"no account and no node 'a\[1-' is known"),
+        ("a[1-", None, r"no account or node 'a\[1-' is known"),
     ],
 )
 def test_an_unknown_name_is_refused_with_a_remedy(
@@ -481,4 +481,4 @@ def test_check_warns_of_a_store_that_has_another_cluster_of_the_same_name(store:
     }
     finding = service.findings(configured)["ClusterName"]
     assert finding.severity is Severity.WARNING
-    assert finding.message.startswith("what the store has of 'c1' is of other nodes (a[1-2],b1)")
+    assert finding.message.startswith("the store has other nodes for 'c1' (a[1-2],b1)")

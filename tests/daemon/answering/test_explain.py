@@ -106,7 +106,7 @@ def test_a_department_stands_with_its_faculty(slurm: Cluster, store: Store) -> N
     )
     said = sentences_on_job(explained, None, "site_factor")
     assert (
-        "First ranks all of science, which together is owed 1.1 s: 1 of 2. "
+        "First, all of science ranks as one, and is owed 1.1 s: 1 of 2. "
         "Within it chemistry is 3 of 3."
     ) in said
     rows = read_status(store.cluster(NAME)).rows
@@ -187,7 +187,7 @@ def test_nobodys_job(steered: Service) -> None:
 
 @pytest.mark.parametrize("label", ["1", "99", "5_3", "99_0", "nonsense"])
 def test_a_job_that_does_not_wait(steered: Service, label: str) -> None:
-    with pytest.raises(NothingToExplainError, match=f"no job {label} waits; see `squeue -j"):
+    with pytest.raises(NothingToExplainError, match=f"no job {label} is pending; see `squeue -j"):
         job(steered, label)
 
 
@@ -200,7 +200,7 @@ def test_a_task_of_an_array_is_in_the_part_that_waits(steered: Service, label: s
 
 def test_a_job_whose_line_cannot_be_read(steered: Service) -> None:
     steered.slurm.unreadable.add(3)
-    with pytest.raises(NothingToExplainError, match="no job 3 waits, or its line could not be rea"):
+    with pytest.raises(NothingToExplainError, match="no job 3 is pending, or its line could not"):
         job(steered, "3")
 
 
@@ -276,12 +276,12 @@ class Federated:
 
 def test_of_a_federated_job_it_says_where_it_counts(steered: Service) -> None:
     place, listed = steered.store.cluster(NAME), Federated(steered.slurm)
-    with pytest.raises(NothingToExplainError, match=r"job 6 is the federation's: .* counts at c2"):
+    with pytest.raises(NothingToExplainError, match=r"job 6 is federated: .* counts at c2"):
         explain_job(place, listed, "6")
     ann, eve = (Asker(name, Rights) for name in ("ann", "eve"))
     with pytest.raises(NothingToExplainError, match="counts at c2"):
         explain_job(place, listed, "6", ann)
-    with pytest.raises(NothingToExplainError, match="no job 6 of user eve waits"):
+    with pytest.raises(NothingToExplainError, match="user eve has no pending job 6"):
         explain_job(place, listed, "6", eve)
     with pytest.raises(NothingToExplainError, match=r"waits or runs here, .* count at c2: ask"):
         explain_user(place, listed, "ann")
@@ -340,7 +340,9 @@ def test_a_user_whose_jobs_all_run(steered: Service) -> None:
 
 
 def test_a_user_without_jobs(steered: Service) -> None:
-    with pytest.raises(NothingToExplainError, match="no job of user eve waits or runs; see `sq"):
+    with pytest.raises(
+        NothingToExplainError, match="no job of user eve is pending or running; see"
+    ):
         user(steered, "eve")
 
 

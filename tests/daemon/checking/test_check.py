@@ -84,7 +84,7 @@ def test_unknown_names_are_errors_with_the_nearest_known_one(
     assert findings[0] == Finding(
         Severity.ERROR,
         "organization biology",
-        f"Slurm knows no {kind.removesuffix('s')} {wrong}",
+        f"Slurm has no {kind.removesuffix('s')} {wrong}",
         f"did you mean {near!r}?",
     )
 
@@ -391,7 +391,7 @@ def test_a_weight_for_which_waiting_jobs_do_not_count_is_noticed() -> None:
     [
         ("21.08.8-2", "release 21.08.8-2 is older than 22.05, the oldest release"),
         ("26.11.0", "release 26.11.0 is newer than 26.05, the newest release"),
-        ("", "release  is no release that is known here"),
+        ("", "release  is not a known release"),
     ],
 )
 def test_a_release_outside_the_tested_ones_is_a_warning(version: str, shown: str) -> None:
@@ -454,7 +454,7 @@ def test_where_others_may_stay_longer_than_an_owners_guarantee_says_is_a_warning
     finding = found(promised, partitions(longest=24 * HOUR))["partition all"]
     assert finding.severity is Severity.WARNING
     assert finding.message == (
-        "jobs of others may stay 24 h on nodes of physics, for whom fairness.guarantee is 4 h: "
+        "jobs of others may stay 24 h on nodes of physics, whose fairness.guarantee is 4 h: "
         "priorities alone cannot keep it"
     )
     assert "set MaxTime=240 for it in slurm.conf" in finding.remedy

@@ -40,7 +40,7 @@ def test_a_store_that_can_be_made_or_opened_is_no_finding(file: Path) -> None:
 def test_a_missing_folder_is_an_error(file: Path) -> None:
     (found,) = findings(file / "no" / "store.db")
     assert (found.severity, found.subject) == (Severity.ERROR, "store.url")
-    assert found.message == f"{file}/no is no directory"
+    assert found.message == f"{file}/no is not a directory"
 
 
 def test_a_folder_of_somebody_else_is_an_error_that_names_the_user(

@@ -43,7 +43,7 @@ def test_the_file_that_ships_can_be_read_and_so_can_what_it_mentions(tmp_path: P
     [
         ("", 'url: is missing; add for instance url = "unix:/run'),
         ('uri = "x"', "uri: unknown key; known keys: url, munge_socket"),
-        ("url = 7", "url: is no text"),
+        ("url = 7", "url: is not a string"),
         ("url = ", "not valid TOML"),
         ('url = "head:9817"', "is not http://HOST:PORT or unix:/PATH"),
         ('url = "http://head:x"', "is not http://HOST:PORT"),

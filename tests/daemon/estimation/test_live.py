@@ -388,7 +388,11 @@ def failure(url: str, text: str, **estimation: str) -> tuple[str, str]:
     ("text", "result", "why"),
     [
         ("raise SystemExit('it broke')", "failed", "the worker ended with exit code 1: it broke"),
-        ("print('what?', flush=True); input()", "failed", "the worker gave no answer, but 'what?'"),
+        (
+            "print('what?', flush=True); input()",
+            "failed",
+            "the worker printed no answer, but 'what?'",
+        ),
         ("import os; os.kill(os.getpid(), 9)", "failed", "the worker ended with signal 9"),
         (
             WORKER_WITH + "e.StoreEstimator.answer = lambda *_: 1 / 0\nworker.main()",

@@ -147,8 +147,8 @@ def test_explain_says_it_where_a_daemon_knows_it(
         return answer.lines
 
     sentence = (
-        "Of its user's last 20 jobs like it nine in ten ran for at most 1.5 h: with that as its "
-        "time limit it would start about 2 h sooner."
+        "Nine in ten of its user's last 20 similar jobs ran for at most 1.5 h: with that time "
+        "limit it would start about 2 h sooner."
     )
     assert sentence not in said(daemon.forecasts)
     daemon.forecasts._costs.clear()
@@ -170,6 +170,6 @@ def test_it_is_the_last_sentence_on_the_start() -> None:
         cost=LimitCost(jobs=12, limit=120, sooner=9950),
     )
     assert sentences_on_start(found)[-1] == (
-        "Of its user's last 12 jobs like it nine in ten ran for at most 2 min: with that as its "
-        "time limit it would start about 2.8 h sooner."
+        "Nine in ten of its user's last 12 similar jobs ran for at most 2 min: with that time "
+        "limit it would start about 2.8 h sooner."
     )

@@ -300,9 +300,9 @@ def test_no_time_of_an_answer_is_before_now(daemon: Foreseeing) -> None:
 
 def test_without_a_queue_of_the_last_hour_nothing_is_said(daemon: Foreseeing) -> None:
     for old in (False, True):
-        with pytest.raises(NoForecastsError, match="no cycle has found the queue"):
+        with pytest.raises(NoForecastsError, match="no cycle has read the queue"):
             daemon.forecasts.sizes()
-        with pytest.raises(NoForecastsError, match="no cycle has found the queue"):
+        with pytest.raises(NoForecastsError, match="no cycle has read the queue"):
             daemon.forecasts.of_one_more(one_more())
         if not old:
             daemon.slurm.wait(1)
@@ -316,7 +316,7 @@ def test_processors_that_are_no_cpus_are_not_foreseen(daemon: Foreseeing) -> Non
     daemon.config = config(fairness={"weight": "gres/gpu"})
     daemon.start()
     daemon.run()
-    with pytest.raises(NoForecastsError, match="are no CPUs"):
+    with pytest.raises(NoForecastsError, match="are not CPUs"):
         daemon.forecasts.sizes()
 
 

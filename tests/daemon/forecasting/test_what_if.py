@@ -84,9 +84,9 @@ def test_the_answer_says_when_how_probably_and_how_old_it_is(
         "sentences": list(found.lines),
     }
     assert found.lines == (
-        "Say that a job of account physics is submitted now, for at most 17 min on 12 processors "
-        "of partition all.",
-        "Probably it starts at 08:25.",
+        "Suppose that a job of account physics is submitted now, for at most 17 min on 12 "
+        "processors of partition all.",
+        "It probably starts at 08:25.",
         "The chance that it does within an hour is 100%, as of 08:20, 20 s ago; it waits for its "
         "turn.",
     )
@@ -96,7 +96,7 @@ def test_jobs_of_no_organization_come_last(daemon: Foreseeing, queue: int) -> No
     found = answer(daemon, "guest")
     assert found.value["organization"] is None
     assert found.value["start"]["median"] == queue + 300
-    assert "It counts for no organization, so those of all others go first." in found.lines
+    assert "It counts for no organization, so the jobs of all others go first." in found.lines
 
 
 def test_a_user_asks_for_the_default_account_and_others_of_theirs(
@@ -112,7 +112,7 @@ def test_a_user_asks_for_the_default_account_and_others_of_theirs(
 
 def test_what_could_not_start_is_refused_in_a_line(daemon: Foreseeing, queue: int) -> None:
     for account, processors, partition, line in (
-        ("physics", 1, "pc", "no partition pc has processors now; those that do: all, pa, pb"),
+        ("physics", 1, "pc", "partition pc has no processors now; these have: all, pa, pb"),
         ("physics", 1, "pa,pb", "one partition, and at most one account"),
         ("physics", 5, "pb", "5 processors are more than partition pb has now: 4"),
         ("physics", 2**31 - 1, "all", "more than partition all has now: 12"),

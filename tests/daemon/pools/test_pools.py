@@ -373,7 +373,7 @@ def test_check_warns_of_a_cluster_that_is_in_no_pool_though_there_are_some(store
     assert "pool" not in site.findings(site.config)
     found = site.findings(in_pool("c10", "c2"))["pool"]
     assert found.severity is Severity.WARNING
-    assert "is 'c10' meant to be it?" in found.message
+    assert "is 'c10' this one?" in found.message
     assert "pool" not in site.findings(in_pool())
 
 
@@ -391,8 +391,8 @@ def test_check_points_out_that_the_clusters_of_a_pool_do_not_agree_on_it(
     one, _ = sites
     assert pool_findings(one, "c1", "c2") == {}
     misspelt = pool_findings(one, "c1", "cc2")
-    assert "c2 had the last cycle in it, and `clusters` here" in misspelt[Severity.WARNING]
-    assert "is 'c2' meant by 'cc2'?" in misspelt[Severity.WARNING]
+    assert "c2 had its last cycle in this pool, but `clusters` here" in misspelt[Severity.WARNING]
+    assert "does 'cc2' mean 'c2'?" in misspelt[Severity.WARNING]
     third = Site("c3", one.store, in_pool("c1", "c2", "c3"))
     assert (
         "`clusters` at c1, c2 does not name"
@@ -407,6 +407,4 @@ def test_check_points_out_another_pool_than_that_of_the_last_cycle(sites: list[S
         "was in pool 'all' of c1, c2: the next one is in another"
         in pool_findings(one, "c1", "c2", "c9")[Severity.NOTICE]
     )
-    assert (
-        "was in pool 'all', which the configuration has not" in pool_findings(one)[Severity.NOTICE]
-    )
+    assert "was in pool 'all', which the configuration lacks" in pool_findings(one)[Severity.NOTICE]

@@ -424,16 +424,16 @@ def test_pools_of_two_clusters_add_what_each_has_of_both(store: Store) -> None:
 @pytest.mark.parametrize(
     ("pools", "sections", "says"),
     [
-        ([CPU_POOL, {**CPU_POOL, "name": "b"}], {}, "'cpu' of c1 is pool[1]'s already"),
+        ([CPU_POOL, {**CPU_POOL, "name": "b"}], {}, "'cpu' of c1 is already in pool[1]"),
         (
             [{"name": "a", "clusters": ["c1"]}, {"name": "b", "clusters": ["c1"]}],
             {},
             "name the `partitions` of one",
         ),
         ([{"name": "a", "clusters": []}], {}, "names no cluster"),
-        ([{"name": "a", "clusters": ["c1/gpu"]}], {}, "'c1/gpu' is no ClusterName"),
-        ([{"name": "a", "clusters": ["c1", "c1"]}], {}, "'c1' is there twice; name it once"),
-        ([{**CPU_POOL, "partitions": ["cpu", "cpu"]}], {}, "'cpu' is there twice; name it once"),
+        ([{"name": "a", "clusters": ["c1/gpu"]}], {}, "'c1/gpu' is not a ClusterName"),
+        ([{"name": "a", "clusters": ["c1", "c1"]}], {}, "'c1' is listed twice; list it once"),
+        ([{**CPU_POOL, "partitions": ["cpu", "cpu"]}], {}, "'cpu' is listed twice; list it once"),
         ([GPU_POOL], {"push": {"channel": "qos"}}, "gives one priority to all jobs of a QOS"),
         ([GPU_POOL], {"push": {"table": "/points"}}, "leave push.table out"),
         ([{**GPU_POOL, "name": "g" * 64}], {}, "64 characters together"),

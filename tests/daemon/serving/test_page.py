@@ -82,7 +82,7 @@ def test_everybody_sees_which_jobs_go_first_and_why(overview: Overview) -> None:
     text = page.render(replace(overview, exceptions=[row]))
     assert "<b>Job 7 goes before all others of physics</b> since <time>2027-01-15 08:00:00" in text
     assert "until <time>2027-01-15 08:01:00" in text
-    assert "as ann has ordered: a &lt;big&gt; deadline." in text
+    assert "ordered by ann: a &lt;big&gt; deadline." in text
     all_others = page.render(replace(overview, exceptions=[replace(row, before_all=True)]))
     assert "goes before all others</b>" in all_others
     pause = PauseRow(since=NOW + 9, user="ann", reason="x", keep=False)
@@ -173,12 +173,12 @@ def test_without_an_estimate_balances_are_left_open_until_there_is_one(overview:
     ranked = replace(waiting.cycle, rule="shapley")
     text = page.render(replace(overview, status=replace(waiting, cycle=ranked)))
     assert f">{signed_duration(waiting.rows[0].balance_per_part)}<" in text
-    assert "Balance: earned (φ, by the rule shapley) less got (ψ) since" in text
+    assert "Balance: earned (φ, by the rule shapley) minus got (ψ) since" in text
 
 
 def test_why_nothing_was_replayed_is_said(overview: Overview) -> None:
     text = page.render(replace(overview, drift_trouble="no folder <for> a store"))
-    assert "The last window was not: no folder &lt;for&gt; a store." in text
+    assert "The last window failed: no folder &lt;for&gt; a store." in text
 
 
 def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -> None:

@@ -177,7 +177,7 @@ def test_the_owner_gets_the_answer_and_nobody_else_without_a_credential(asked: A
 def test_to_others_a_job_is_one_that_does_not_wait(asked: Asked) -> None:
     seen = asked.refusal(OWNER, "3")
     assert seen[0] == 2
-    assert seen[1].startswith(f"no job 3 of user {OWNER} waits (others' jobs are shown")
+    assert seen[1].startswith(f"user {OWNER} has no pending job 3 (others' jobs are shown")
     assert asked.refusal(OWNER, "99") == (2, seen[1].replace("3", "99"))
     assert asked.directory.read == [OWNER]  # for both, and once in a minute
 
@@ -287,7 +287,9 @@ def test_while_the_rights_are_not_known_nobody_elses_job_is_shown(asked: Asked) 
 def test_while_slurm_is_away_only_operators_learn_what_the_store_knows(asked: Asked) -> None:
     asked.service.slurm.take_down("slurmctld")
     assert asked.refusal(OWNER, "2") == (3, "slurmctld does not answer")
-    assert "Whether job 2 is still pending is not known" in " ".join(asked.explain(BOSS, "2").lines)
+    assert "It is not known whether job 2 is still pending" in " ".join(
+        asked.explain(BOSS, "2").lines
+    )
 
 
 def test_many_who_ask_look_into_the_queue_once(asked: Asked) -> None:
@@ -447,7 +449,7 @@ def test_where_nothing_is_forecast_one_line_says_so(asked: Asked) -> None:
     for account in ("", "biology"):
         assert asked.refusal(OWNER, f"60,1,all,{account}", "what_if") == (
             3,
-            "this daemon forecasts nothing; an administrator can install the package "
+            "forecasts are off on this daemon; an administrator can install the package "
             "shapleyprio-replay, or pip install 'shapleyprio[replay]'",
         )
 

@@ -181,12 +181,12 @@ def test_what_the_configuration_names_and_slurm_lacks_is_said_once(store: Store)
         service.run()
         service.slurm.wait(3600)
         service.run()
-    named = [entry for entry in logs if "Slurm knows no" in entry["event"]]
+    named = [entry for entry in logs if "Slurm has no" in entry["event"]]
     assert [
         (entry["event"], entry["configured_for"], entry["did_you_mean"]) for entry in named
     ] == [
-        ("Slurm knows no account phsyics", "physics", "physics"),
-        ("Slurm knows no node q9", "physics", None),
+        ("Slurm has no account phsyics", "physics", "physics"),
+        ("Slurm has no node q9", "physics", None),
     ]
 
 

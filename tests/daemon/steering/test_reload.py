@@ -86,7 +86,7 @@ def test_pools_join_and_leave_at_sighup_and_a_bad_file_changes_nothing(reloaded:
 
     said = reloaded.read(PA + PA)
     assert "the new configuration is refused, the old one stays" in said
-    assert "pool[2].name: 'a' is taken by pool[1] already" in said
+    assert "pool[2].name: 'a' is already taken by pool[1]" in said
     reloaded.assert_serves("c1/a", "c1/b", "c1/rest")
 
     assert "configuration reloaded" in reloaded.read(PB + REST)
