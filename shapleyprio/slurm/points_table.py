@@ -100,10 +100,10 @@ def read_table(path: Path) -> PointsTable:
         raise TableError("does not begin like a table of version 1")
     written, lasts, accounts = map(int, header.groups())
     if lines[-2:] != [f"end {accounts}", ""] or len(lines) != accounts + 3:
-        raise TableError(f"has no end, or not the {accounts} accounts that it announces")
+        raise TableError(f"is cut short, or does not list the {accounts} accounts it announces")
     rows = [_ROW.fullmatch(line) for line in lines[1:-2]]
     if None in rows:
-        raise TableError(f"line {rows.index(None) + 2} is no account with its points")
+        raise TableError(f"line {rows.index(None) + 2} is not an account with its points")
     points = {row[1]: int(row[2]) for row in rows if row is not None}
     return PointsTable(written=written, lasts=lasts, points=points)
 

@@ -37,27 +37,27 @@ class Lack(NamedTuple):
 
 
 _SO_MANY_JOBS = "as many jobs run as a limit allows, so one of them has to end first"
-_SO_MUCH = "jobs that run have so much as a limit allows, so some of them have to end first"
+_SO_MUCH = "running jobs have as much as a limit allows, so some of them have to end first"
 
 _LACKS = {
-    r"BeginTime": Lack("time", "it waits for the time at which it is to begin"),
+    r"BeginTime": Lack("time", "it waits for its begin time"),
     r"Dependency": Lack("dependency", "it waits for another job"),
     r"DependencyNeverSatisfied": Lack(
-        "other", "another job did not end as it depends on, so it never starts"
+        "other", "its dependency can never be satisfied, so it never starts"
     ),
     r"JobHeld\w*": Lack("hold", "it is held"),
     r".*Reserved for maintenance": Lack(
-        "reservation", "within its time limit a maintenance begins, or has begun"
+        "reservation", "a maintenance begins within its time limit, or has begun"
     ),
     r"ReservationDeleted": Lack(
-        "reservation", "its reservation was deleted, so it starts only without or in another one"
+        "reservation", "its reservation was deleted, so it starts only without one or in another"
     ),
     r"Nodes required for job are DOWN.*": Lack(
-        "other", "its nodes are down, drained, or kept for jobs of partitions that go first"
+        "other", "its nodes are down, drained, or reserved for jobs in higher priority partitions"
     ),
     r".*[Rr]eserv.*": Lack("reservation", "it waits for a reservation"),
     r"(Assoc|QOS)Max\w+Per(Job|Node)(Limit)?|QOSMin\w+|Partition\w+Limit|MaxMemPerLimit": Lack(
-        "limit", "it asks for what a limit forbids, so it starts only if one of both is changed"
+        "limit", "it asks for what a limit forbids, so it starts only if either is changed"
     ),
     r"(Assoc|QOS)Grp(\w*(?<!Run)Minutes(Limit)?|WallLimit)|QOSUsageThreshold": Lack(
         "limit", "what its account or QOS may use is used up"
@@ -66,7 +66,7 @@ _LACKS = {
     r"AssocGrpJobsLimit|MaxJobsPerAccount": Lack("limit", _SO_MANY_JOBS, True, SharedBy.ACCOUNT),
     r"(Assoc|QOS)(Grp|Max)Jobs\w*Limit": Lack("limit", _SO_MANY_JOBS, True),
     r"JobArrayTaskLimit": Lack(
-        "limit", "as many tasks of its array run as may", shared_by=SharedBy.ARRAY
+        "limit", "as many tasks of its array run as its limit allows", shared_by=SharedBy.ARRAY
     ),
     r"QOSMax\w+PerUser(Limit)?": Lack("limit", _SO_MUCH, shared_by=SharedBy.USER),
     r"AssocGrp\w+|Max\w+PerAccount": Lack("limit", _SO_MUCH, shared_by=SharedBy.ACCOUNT),

@@ -52,7 +52,7 @@ def untested(release: str) -> str | None:
     """
     found = Release.parse(release)
     if found is None:
-        return "is no release that is known here"
+        return "is not a known release"
     if found.series < TESTED_RELEASES[0]:
         return f"is older than {TESTED_RELEASES[0]}, the oldest release this was tested with"
     if found.series > TESTED_RELEASES[-1]:

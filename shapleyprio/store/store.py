@@ -229,7 +229,7 @@ class Store:
         """Returns the revision of tables that are a store's; None if there are no tables at all."""
         if disguised := migrations.disguised(connection):
             raise StoreSchemaError(
-                f"store {self._name}: it has {disguised} where shapleyprio has plain tables alone;"
+                f"store {self._name}: it has {disguised} where shapleyprio has only plain tables;"
                 " do not trust this file, or drop that if it is yours"
             )
         revision = migrations.current(connection)
@@ -242,7 +242,7 @@ class Store:
                 )
             if names:
                 raise StoreSchemaError(
-                    f"store {self._name}: it has tables of something else"
+                    f"store {self._name}: it has tables of another program"
                     f" ({', '.join(sorted(names)[:3])}); give the store a database of its own"
                 )
         elif revision not in migrations.REVISIONS:

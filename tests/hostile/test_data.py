@@ -488,9 +488,12 @@ def test_end_the_reader_of_json_by_any_values(
         ('{"job_id": 7\n"time": 1}', "log:3: its JSON cannot be read: Expecting ',' delimiter"),
         ('{"job_id": 7, "time": {"elapsed": 1}', "is cut short"),
         ('{"job_id": ' + "9" * 100_000 + "}]}", "log:2: job_id: '99999999"),
-        ('{"job_id": "7"}]}', "log:2: job_id: '7' is no whole number"),
-        ('{"job_id": 7, "time": {"elapsed": 1e999}}]}', "log:2: elapsed: '1e999' is no whole num"),
-        ('{"job_id": 7, "account": {"x": 1}}]}', "log:2: account: an object is no text"),
+        ('{"job_id": "7"}]}', "log:2: job_id: '7' is not a whole number"),
+        (
+            '{"job_id": 7, "time": {"elapsed": 1e999}}]}',
+            "log:2: elapsed: '1e999' is not a whole number",
+        ),
+        ('{"job_id": 7, "account": {"x": 1}}]}', "log:2: account: an object is not a string"),
         (
             '{"job_id": 7, "time": {"start": 1, "submission": 1, "elapsed": -5}, '
             '"state": {"current": "x"}}]}',

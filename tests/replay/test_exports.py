@@ -246,7 +246,7 @@ CHANGES = {
     "another cluster": (change("cluster", "c9"), "rows of c9 where none can be"),
     "the same run twice": (
         lambda contents: with_rows(contents, "runs.jsonl", *rows_of(contents), *rows_of(contents)),
-        "runs.jsonl: job 1 stands there twice, or out of order",
+        "runs.jsonl: job 1 is listed twice, or out of order",
     ),
     "a cluster in two places": (
         lambda contents: with_clusters(contents, "c1", "c2", "c1"),
@@ -258,7 +258,7 @@ CHANGES = {
     ),
     "no end": (
         lambda contents: {**contents, "runs.jsonl": contents["runs.jsonl"][:-1]},
-        "its last line has no end",
+        "its last line is cut short",
     ),
     "no JSON": (
         lambda contents: {**contents, "runs.jsonl": b"\x00\xff" * 9 + b"\n"},
@@ -270,12 +270,12 @@ CHANGES = {
     ),
     "a missing file": (
         lambda contents: {name: text for name, text in contents.items() if name != "nodes.jsonl"},
-        "nodes.jsonl is not where it must be",
+        "nodes.jsonl is out of place",
     ),
-    "another file": (lambda contents: {**contents, "more": b"x"}, "something follows"),
+    "another file": (lambda contents: {**contents, "more": b"x"}, "there is more after"),
     "a path": (
         lambda contents: {MANIFEST: contents[MANIFEST], "../runs.jsonl": b"x"},
-        "runs.jsonl is not where it must be",
+        "runs.jsonl is out of place",
     ),
     "a later version": (
         lambda contents: with_manifest(contents, version=2),
@@ -321,7 +321,7 @@ def test_a_link_in_place_of_a_file_is_refused(file: Path) -> None:
             if name == "runs.jsonl":
                 item.type, item.linkname, item.size = tarfile.SYMTYPE, "/etc/passwd", 0
             tar.addfile(item, io.BytesIO(content))
-    assert "runs.jsonl is not where it must be" in refused(file)
+    assert "runs.jsonl is out of place" in refused(file)
 
 
 def test_a_file_that_decompresses_to_far_more_than_a_log_is_refused(file: Path) -> None:

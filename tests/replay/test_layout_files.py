@@ -81,8 +81,11 @@ def test_accounts_are_read_from_a_table_with_their_parents(file: Path) -> None:
     ("text", "message"),
     [
         (TABLE.replace(" physics", "physics+"), ":4: a name is cut off; give what"),
-        (TABLE.replace("ParentName", "    Shares"), "does not say what account root is below"),
-        (TREE.replace("| ", "|").replace("| ", "|"), ":4: does not say what account physics is"),
+        (TABLE.replace("ParentName", "    Shares"), "does not give the parent of account root"),
+        (
+            TREE.replace("| ", "|").replace("| ", "|"),
+            ":4: does not give the parent of account physics",
+        ),
         (TREE.replace("c|", "e|"), "names no account of cluster c"),
         ("Cluster|Account|ParentName\nc|root|\nc\n", ":3: has no account"),
         ("c|physics|root\n", "no line names account; give what"),

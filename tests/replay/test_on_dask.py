@@ -150,7 +150,9 @@ def test_what_is_under_way_ends_with_an_interrupt(client: Any) -> None:
 
 
 def test_workers_with_too_little_memory_say_how_much_it_takes(client: Any) -> None:
-    with pytest.raises(DaskError, match=r"needs \d+ MiB for 18 organizations, and of the 600 MiB"):
+    with pytest.raises(
+        DaskError, match=r"needs \d+ MiB for 18 organizations, but may use only 70% of the 600 MiB"
+    ):
         run_policy(made_up(18), "ref", dask=client)
 
 

@@ -155,7 +155,9 @@ CONTENDED = workload_of_jobs([1, 0], [Job(0, 0, 2), Job(1, 0, 2)], 9)
     ],
 )
 def test_what_is_no_order_is_refused(order: OwnPolicy) -> None:
-    with pytest.raises(PolicyError, match="'mine:f' returned at second 0 what is no order"):
+    with pytest.raises(
+        PolicyError, match=r"'mine:f' did not return an order of state\.waiting at second 0"
+    ):
         own_decisions(CONTENDED, "mine:f", order, RunOptions())
 
 

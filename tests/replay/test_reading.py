@@ -80,7 +80,7 @@ def test_a_folders_name_says_nothing_about_the_format(tmp_path: Path) -> None:
 def test_the_format_can_be_given(tmp_path: Path) -> None:
     (tmp_path / "jobs.swf").write_bytes(SACCT)
     assert read_log(str(tmp_path / "jobs.swf"), format="sacct").job.tolist() == [42]
-    with pytest.raises(LogError, match=r"jobs.swf:1: .*is the format another one"):
+    with pytest.raises(LogError, match=r"jobs.swf:1: .*is it in another format"):
         read_log(str(tmp_path / "jobs.swf"))
 
 

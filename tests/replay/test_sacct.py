@@ -420,11 +420,11 @@ def test_every_second_that_slurm_can_write_is_read(second: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"JobIDRaw": "abc"}, "jobidraw: 'abc' is no number of a job"),
-        ({"JobIDRaw": ""}, "jobidraw: '' is no number of a job"),
-        ({"JobIDRaw": "0"}, "jobidraw: '0' is no number of a job"),
-        ({"JobIDRaw": "12x"}, "jobidraw: '12x' is no number of a job"),
-        ({"JobIDRaw": "9" * 11}, f"jobidraw: '{'9' * 11}' is no number of a job"),
+        ({"JobIDRaw": "abc"}, "jobidraw: 'abc' is not a job number"),
+        ({"JobIDRaw": ""}, "jobidraw: '' is not a job number"),
+        ({"JobIDRaw": "0"}, "jobidraw: '0' is not a job number"),
+        ({"JobIDRaw": "12x"}, "jobidraw: '12x' is not a job number"),
+        ({"JobIDRaw": "9" * 11}, f"jobidraw: '{'9' * 11}' is not a job number"),
         ({"Submit": "yesterday"}, "submit: 'yesterday' is neither a time"),
         ({"Submit": "2017-02-29T10:00:00"}, "submit: '2017-02-29T10:00:00' is neither a time"),
         ({"Start": "2017-13-01T10:00:00"}, "start: '2017-13-01T10:00:00' is neither a time"),

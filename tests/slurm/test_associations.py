@@ -117,7 +117,7 @@ def test_what_did_not_change_is_refused_with_its_reason(
 
 def test_a_denial_names_what_is_missing(sacctmgr: Sacctmgr, slurm: CommandLineSlurm) -> None:
     sacctmgr.answer("echo ' Error with request: Access/permission denied' >&2", 1)
-    with pytest.raises(SlurmRefusedError, match="lets us change no account's priority"):
+    with pytest.raises(SlurmRefusedError, match="does not let us change account priorities"):
         slurm.write("association", {"org": 5})
 
 

@@ -421,7 +421,7 @@ def test_nothing_but_the_name_of_a_job_gets_into_an_order(
 def test_an_order_of_two_lines_is_a_defect(programs: Programs) -> None:
     commands = SlurmCommands(timeout_seconds=5, bin_directory=programs.directory)
     programs.scontrol()
-    with pytest.raises(ValueError, match="no order of one line"):
+    with pytest.raises(ValueError, match="not an order of one line"):
         commands.feed("scontrol", ["update JobId=1 Nice=5\nupdate JobId=2 Nice=5"])
     assert programs.calls("order") == []
 

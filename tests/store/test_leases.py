@@ -65,7 +65,7 @@ def test_the_first_of_all_is_taken_once(store: Store) -> None:
     with store.cluster("c").transaction() as rows:
         take(rows, "a", None)
     with (
-        pytest.raises(StoreBusyError, match="another process takes the lease"),
+        pytest.raises(StoreBusyError, match="another process is taking the lease"),
         store.cluster("c").transaction() as rows,
     ):
         take(rows, "b", None)

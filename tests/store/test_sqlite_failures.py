@@ -188,7 +188,7 @@ def test_a_file_that_is_no_database_is_named(url: str, file: Path) -> None:
     [
         ("store.db", "URL: it cannot be read"),
         ("nosuchbase://user:secret@host/store", "URL: 'nosuchbase' cannot be used; take one of"),
-        ("postgresql://user:se@cret@host/store", "URL: it has several @; in a password @ is writ"),
+        ("postgresql://user:se@cret@host/store", "URL: it has several @; in a password write @"),
         ("mysql://user:secret@host/store?charset=nosuch", "mysql.*: its query cannot be used"),
         ("postgresql+pg8000://user:secret@host/store", "needs the Python package pg8000"),
     ],

@@ -201,7 +201,7 @@ def test_a_database_of_something_else_is_left_alone(url: str, file: Path) -> Non
         connection.execute("CREATE TABLE precious (x)")
     connection.close()
     for create in (False, True):
-        with pytest.raises(StoreSchemaError, match=r"tables of something else \(precious"):
+        with pytest.raises(StoreSchemaError, match=r"tables of another program \(precious"):
             Store.open(url, create=create)
     with (
         Store.open(url, any_revision=True) as store,

@@ -136,7 +136,7 @@ def audit(
     """
     if (workload.start == UNKNOWN).all():
         raise ReplayError(
-            "the log does not say when jobs started, and an audit is about that",
+            "the log does not say when jobs started, which an audit needs",
             Remedy.NO_STARTS_NEEDED,
         )
     if orderings is None and len(workload.organizations) > MOST_FOR_ALL:

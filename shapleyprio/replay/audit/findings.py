@@ -47,8 +47,8 @@ def stability(audit: Audit) -> str:
         f"On paper {whole(found.gaining)} of {whole(found.coalitions)} {sampled}groups of "
         f"organizations would have had more alone, with their own nodes only; in the fair "
         f"schedule {whole(fair.stability.gaining)}. Being alone looks better here than it would "
-        f"be: what happened had to do with outages, partitions{cut} and work from before, and "
-        f"what is held against it had not. The strongest reason to part had "
+        f"be: what happened had to cope with outages, partitions{cut} and earlier work, and what "
+        f"it is compared with did not. The strongest reason to part had "
         f"{found.strongest.named(names)}{_prospects(found.strongest)}."
     )
 
@@ -73,7 +73,7 @@ def _on_rule(audit: Audit, in_force: InForce) -> str:
     now, gap = in_force.steering[-1], audit.recorded.result.gap
     if in_force.since is None:
         return (
-            "Let shapleyprio order the queue again, or say why not: nothing of it has done so "
+            "Let shapleyprio order the queue again, or say why not: it has not done so "
             f"since {clock_time(now.since)}."
         )
     rule, since = now.rule, clock_time(in_force.since)
@@ -84,15 +84,15 @@ def _on_rule(audit: Audit, in_force: InForce) -> str:
         )
     if rule != in_force.rule or not in_force.whole:
         return (
-            "Wait for the next period before you change the order of the queue: it is "
-            f"shapleyprio's by the rule {rule} only since {since}."
+            "Wait for the next period before you change the order of the queue: the rule "
+            f"{rule} of shapleyprio has decided it only since {since}."
         )
     what = "limits, partitions, outages, wide jobs, or other factors of Slurm"
     own = [one for one in audit.schedules if one.result.schedule.policy == rule]
     if own and _unfairness(own[0]) < _unfairness(audit.recorded):
         return (
-            f"Look with `shapleyprio check` for what keeps the rule {rule}, which has ordered the "
-            f"queue since {since}, from its order: alone it would have had work come "
+            f"Find out with `shapleyprio check` what keeps the rule {rule}, which has ordered the "
+            f"queue since {since}, from its order: by itself, work would have come "
             f"{own[0].result.gap} too early or too late, instead of {gap}. The rest is due to "
             f"{what}."
         )
@@ -203,8 +203,8 @@ def caveats(audit: Audit, *, continued: bool = False) -> Iterator[str]:
     wide = "" if audit.workload.wide == "rigid" else ", and start wide jobs piece by piece"
     yield (
         f"All schedules but what happened are simulations: they {begin}, know of no outages, "
-        f"partitions and limits{wide}. What happened looks less fair by that than it was, and "
-        "being alone looks better."
+        f"partitions or limits{wide}. So what happened looks less fair than it was, and being "
+        "alone looks better."
     )
     yield (
         "What was not done when the period ended counts as done right then. The longer the "

@@ -91,6 +91,6 @@ class InForce:
 def _in_words(row: SteeringRow) -> str:
     since = f"since {clock_time(row.since)}"
     if not row.rule:
-        return f"nothing of shapleyprio {since}"
+        return f"not by shapleyprio {since}"
     instead = f" instead of {row.chosen}, which had no estimate," if row.rule != row.chosen else ""
     return f"the rule {row.rule}{instead} by the channel {row.channel} {since}"

@@ -130,7 +130,7 @@ def ref_block(workload: Workload) -> Block:
         )
     if workload.unions is not None and k > MOST_REF_ORGANIZATIONS_IN_UNIONS:
         raise PolicyError(
-            f"ref of {k} organizations of which some have a parent takes too long; "
+            f"ref of {k} organizations of which some have a parent takes too long; at most "
             f"{MOST_REF_ORGANIZATIONS_IN_UNIONS} are possible",
             Remedy.SAMPLE,
         )
@@ -158,10 +158,10 @@ def check_orderings(orderings: int) -> None:
         PolicyError: there are none or too many.
     """
     if orderings < 1:
-        raise PolicyError(f"rand with {orderings} orderings; draw one at least")
+        raise PolicyError(f"rand with {orderings} orderings; draw at least one")
     if orderings > MOST_ORDERINGS:
         raise PolicyError(
-            f"rand with {orderings:,} orderings, of which {MOST_ORDERINGS:,} are possible",
+            f"rand with {orderings:,} orderings; at most {MOST_ORDERINGS:,} are possible",
             Remedy.FEWER_ORDERINGS,
         )
 

@@ -78,5 +78,5 @@ def cells_of_csv(source: str, header: Header, pieces: Iterable[bytes]) -> Iterat
         yield JobCells(header.names, (), ())  # there need be no job
     except csv.Error as error:
         raise LogError(
-            f"{source}:{reader.line_num}: is no CSV ({error}); does a quote before it have an end?"
+            f"{source}:{reader.line_num}: is not CSV ({error}); is a quote before it left open?"
         ) from None

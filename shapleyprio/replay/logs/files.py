@@ -70,7 +70,7 @@ def files_of(sources: Sequence[str]) -> list[str]:
             continue
         found = sorted(glob(source, recursive=True))  # noqa: PTH207  # patterns may be absolute
         if not found:
-            raise LogError(f"{without_password(source)}: no file has such a name")
+            raise LogError(f"{without_password(source)}: no file matches")
         files += found
     return list(dict.fromkeys(files))
 
@@ -162,7 +162,7 @@ def _blocks(shown: str, source: str) -> Iterator[tuple[int, bytes]]:
                 if compressed and size > max(HIGHEST_RATIO * position, UNSUSPICIOUS_TEXT):
                     raise LogError(
                         f"{shown}: its first {position:,} bytes decompress to more than "
-                        f"{HIGHEST_RATIO} times as many, which those of no log do; if you trust "
+                        f"{HIGHEST_RATIO} times as many, as no log does; if you trust "
                         "it, decompress it first"
                     )
                 yield position, block
@@ -198,7 +198,7 @@ def _of_xz(file: io.BufferedReader) -> Iterator[bytes]:
             if stream.needs_input and not rest:
                 rest = file.read(_READ)
                 if not rest:
-                    raise EOFError("it ends before its end is marked")
+                    raise EOFError("it ends before its end mark")
             block = stream.decompress(rest, BLOCK)
             rest = b""
             if block:

@@ -44,7 +44,7 @@ def check_lines(
     if strict:
         raise LogError(f"{first}; correct or remove the line, or read without strict")
     if well_formed == 0:
-        raise LogError(f"{first}; and no other line can be read: is the format another one?")
+        raise LogError(f"{first}; and no other line can be read: is it in another format?")
 
 
 def usable(log: Log) -> Log:

@@ -138,7 +138,7 @@ def read_accounts(file: Path, cluster: str = "") -> dict[str, str | None]:
             continue
         if not parent:
             raise LogError(
-                f"{file}:{number}: does not say what account {account} is below; give what "
+                f"{file}:{number}: does not give the parent of account {account}; give what "
                 f"`{ASK_ACCOUNTS}` prints"
             )
         above_it = None if parent == ROOT else parent

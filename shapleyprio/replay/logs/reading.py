@@ -102,7 +102,7 @@ def read_log(
         blocks = chain((first,), blocks)
         if (format or _format(Path(file).name, first)) == "swf":
             if len(files) > 1:
-                raise LogError(f"{file}: is in SWF; several files make a log if all are sacct's")
+                raise LogError(f"{file}: is in SWF; only files of sacct can be read together")
             return released_in(read_swf(file, _whole(file, blocks), strict=strict), *span)
         if BEGINS.match(first):
             reader.read_cells(file, cells_of_json(file, blocks))

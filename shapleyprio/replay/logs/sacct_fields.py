@@ -58,7 +58,7 @@ def jobs_of(lines: Lines) -> tuple[Numbers, Mask, Numbers]:
     numbers, behind = column.leading_numbers()
     proper = (numbers >= 1) & (numbers <= LARGEST_ID) & np.isin(behind, list(b"\0_+."))
     lines.fault(
-        ~proper, lambda line: f"{column.name}: {column.written(line)[:80]!r} is no number of a job"
+        ~proper, lambda line: f"{column.name}: {column.written(line)[:80]!r} is not a job number"
     )
     parts = np.zeros(len(numbers), dtype=np.int64)
     for line in np.flatnonzero(np.isin(behind, list(b"_+"))).tolist():

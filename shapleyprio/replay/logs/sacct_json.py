@@ -98,7 +98,7 @@ def _jobs(source: str, blocks: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
             line, at, enough = line + text.count("\n", at, end), end, 0
     if in_list or not found:
         what = "is cut short" if in_list else 'has no list "jobs"'
-        raise LogError(f"{source}: its JSON {what}; is it what sacct --json has printed?")
+        raise LogError(f"{source}: its JSON {what}; is it what sacct --json prints?")
 
 
 def _decoded(source: str, text: str, at: int, line: int) -> tuple[Any, int] | None:
@@ -160,7 +160,7 @@ def _name(job: Mapping[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise _OddError(f"{name}: {_shown(value)} is no text")
+        raise _OddError(f"{name}: {_shown(value)} is not a string")
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
@@ -172,7 +172,7 @@ def _number(job: Mapping[str, Any], name: str) -> int | str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _OddError(f"{name}: {_shown(value)} is no whole number")
+        raise _OddError(f"{name}: {_shown(value)} is not a whole number")
     return value
 
 
@@ -188,7 +188,7 @@ def _state(state: Mapping[str, Any]) -> str:
     current = state.get("current")
     word = current[-1] if isinstance(current, list) and current else current  # PENDING, REQUEUED
     if not isinstance(word, str):
-        raise _OddError(f"state: {_shown(current)} is neither a text nor a list of texts")
+        raise _OddError(f"state: {_shown(current)} is neither a string nor a list of strings")
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", word)
 
 

@@ -212,7 +212,7 @@ def _clusters(store: Store, wanted: Sequence[str]) -> list[ClusterStore]:
         asked = (
             f"{', '.join(strange)} is not among them"
             if strange
-            else "name the cluster that is meant, or those of a pool"
+            else "name one cluster, or those of a pool"
         )
         raise LogError(f"{store.name}: the store holds {held}; {asked}")
     return [store.cluster(name) for name in names]

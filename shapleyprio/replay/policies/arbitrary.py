@@ -86,7 +86,7 @@ def ref_for(
 
 def _refuse_what_never_ends(workload: Workload, copies: int) -> None:
     if workload.unions is not None:
-        raise UtilityError("ref for an arbitrary utility knows no unions; leave the parents out")
+        raise UtilityError("ref for an arbitrary utility supports no unions; leave the parents out")
     if workload.bays is not None:
         raise UtilityError(
             "ref for an arbitrary utility lets all jobs run anywhere; leave --respect-partitions "

@@ -67,7 +67,7 @@ def _to(address: str) -> Iterator[Any]:
         client = distributed.Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise DaskError(
-            f"no scheduler of Dask's answers at {address} ({error}); give its address, such as "
+            f"no Dask scheduler answers at {address} ({error}); give its address, such as "
             "tcp://head:8786"
         ) from None
     with client:
@@ -98,6 +98,6 @@ def _refuse_what_slurm_refuses(script: str) -> None:
     if tried.returncode != 0:
         said = " ".join(tried.stderr.split()) or f"exit code {tried.returncode}"
         raise DaskError(
-            f"Dask on Slurm: a worker's job is refused ({said}); what it asks for stands in Dask's "
+            f"Dask on Slurm: a worker's job is refused ({said}); its request is in Dask's "
             "configuration, under jobqueue.slurm"
         )

@@ -146,14 +146,14 @@ def _with_guarantee(name: str) -> Policy:
         raise PolicyError(f"policy {before} keeps no guarantees; leave @{wait} out")
     if guarantee is None:
         raise PolicyError(
-            f"policy {name!r}: {wait!r} is no wait; write for instance {before}@4h, or "
+            f"policy {name!r}: {wait!r} is not a wait; write for instance {before}@4h, or "
             f"{before}@4h:{AHEAD}"
         )
 
     def schedule(workload: Workload, options: RunOptions) -> Schedule:
         if guarantee.ahead and (workload.wide, workload.backfill) != ("rigid", "easy"):
             raise PolicyError(
-                f"policy {name}: jobs ask ahead where whole jobs are backfilled; take --wide rigid "
+                f"policy {name}: asking ahead needs whole jobs with backfill; take --wide rigid "
                 "--backfill easy"
             )
         found = policy.schedule(workload, replace(options, guarantee=guarantee))

@@ -181,8 +181,8 @@ def open_span(
     needed = beside * bytes_of(workload.owned, block, first, last)
     if limit is not None and needed > PART_OF_MEMORY * limit:
         raise DaskError(
-            f"a worker needs {needed >> 20:,} MiB for {k} organizations, and of the "
-            f"{limit >> 20:,} MiB that Dask lets it use {PART_OF_MEMORY:.0%} may be so; give "
+            f"a worker needs {needed >> 20:,} MiB for {k} organizations, but may use only "
+            f"{PART_OF_MEMORY:.0%} of the {limit >> 20:,} MiB that Dask allows it; give "
             "workers more memory, or take more workers"
         )
     record = record_of(workload, jobs, 2**k - 1, seed, wide=block.wide)
@@ -226,7 +226,7 @@ def _in_words() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise DaskError(
-            f"a worker of Dask's lacks {error.name}; install shapleyprio[cluster] there"
+            f"a Dask worker lacks {error.name}; install shapleyprio[cluster] there"
         ) from None
     except (distributed.KilledWorker, *cancelled, OSError) as error:
         raise DaskError(f"the Dask cluster failed: {error}; start again") from None

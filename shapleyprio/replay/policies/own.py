@@ -204,9 +204,8 @@ def _ranks(policy: str, function: OwnPolicy, situation: Situation) -> list[int]:
     names = [item.name for item in order if isinstance(item, OrganizationState)]
     if len(names) != len(order) or sorted(names) != sorted(item.name for item in situation.waiting):
         raise PolicyError(
-            f"policy {policy!r} returned at second {situation.t} what is no order of "
-            "state.waiting; it must return each of these organizations once, the one to serve "
-            "first first"
+            f"policy {policy!r} did not return an order of state.waiting at second {situation.t}; "
+            "it must return each of these organizations once, the next one to serve first"
         )
     rank = {name: number for number, name in enumerate(names)}
     return [rank.get(item.name, len(rank)) for item in situation.organizations]

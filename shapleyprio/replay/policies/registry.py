@@ -113,7 +113,7 @@ _ONE_SCHEDULE = (
     compiled(
         "directcontr",
         codes.DIRECT,
-        decision="the largest φ̃ − ψ: worth of the work done on its processors less worth of its "
+        decision="the largest φ̃ − ψ: worth of the work done on its processors minus worth of its "
         "jobs' work",
         source="SPAA 2013, Fig. 9",
     ),
@@ -149,16 +149,16 @@ _ONE_SCHEDULE = (
     compiled(
         "karma",
         codes.KARMA,
-        decision="whoever has less than half its processors at work for it, then the most credits "
-        "for its share: it earns half its processors and what others borrow of the other half, "
-        "and pays for what it has above",
+        decision="one with less than half its processors at work for it, then the most credits for "
+        "its share: it earns half its processors and what others borrow of the other half, "
+        "and pays for what it uses above that",
         source="Karma, Algorithm 1",
     ),
     compiled(
         KAI,
         codes.KAI,
-        decision="whoever has no more than its fair share, then whom its next job leaves within "
-        "its own processors, then the least at work for it with that job, for the larger of both",
+        decision="one with no more than its fair share, then one whose next job stays within its "
+        "own processors, then the least at work for it with that job, for the larger of the two",
         source="KAI Scheduler, plugin proportion",
     ),
     compiled(
@@ -189,7 +189,7 @@ DECAYED = {
     ),
     KAI: (
         codes.KAI,
-        "as kai, fair shares being the smaller the more was used, half of it forgotten",
+        "as kai, but the more was used, the smaller the fair share, half of it forgotten",
         "KAI Scheduler, time-based fair share",
     ),
 }

@@ -97,7 +97,7 @@ class AccountPriorities(Channel):
                 "PriorityWeightAssoc",
                 "is 0: the priority of an association has no effect"
                 if weight == 0
-                else f"is {weight}: points would count so many times",
+                else f"is {weight}: points would count {weight} times",
                 f"set PriorityWeightAssoc=1 and PriorityFlags={FLAG} in slurm.conf, "
                 "or choose another push.channel",
             )

@@ -127,8 +127,8 @@ class Nice(JobChannel):
                 Severity.ERROR,
                 "SchedulerParameters",
                 "has enable_user_top: `scontrol top` changes what we write to a user's jobs, which "
-                "cannot be distinguished from what an operator asks for, so no nice below 0 counts "
-                "as asked for",
+                "cannot be distinguished from what an operator asks for, so a nice below 0 never "
+                "counts as asked for",
                 'set push.channel = "site_factor", or remove enable_user_top from slurm.conf',
             )
         yield Finding(

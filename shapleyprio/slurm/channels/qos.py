@@ -86,11 +86,11 @@ class Qos(Channel):
         for qos, organization in claims.qos.items():
             if qos not in layout.qos_priorities:
                 near = get_close_matches(qos, layout.qos_priorities, n=1)
-                hint = f"did you mean {near[0]!r}, or is it to be made: " if near else "make it: "
+                hint = f"did you mean {near[0]!r}, or should it be added: " if near else "make it: "
                 yield Finding(
                     Severity.ERROR,
                     f"organization {organization}",
-                    f"Slurm knows no QOS {qos}",
+                    f"Slurm has no QOS {qos}",
                     f"{hint}sacctmgr add qos {qos}",
                 )
         period = layout.settings.calc_period_seconds

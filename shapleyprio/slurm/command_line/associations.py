@@ -146,7 +146,7 @@ class CommandLineAssociations:
         answer = self._commands.feed("sacctmgr", self._lines(wanted), "-i", check=check)
         if any(denial in answer.complaints for denial in DENIALS):
             raise SlurmRefusedError(
-                f"Slurm lets us change no account's priority ({cause(answer.complaints, 1)}):"
+                f"Slurm does not let us change account priorities ({cause(answer.complaints, 1)}):"
                 f" {remedy() or 'see the log of slurmdbd'}"
             )
         if answer.code != 0:

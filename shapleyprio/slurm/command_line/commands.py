@@ -182,7 +182,7 @@ class SlurmCommands:
             else:
                 rest += chunk
             if len(rest) > LONGEST_LINE_BYTES:
-                raise SlurmUnavailableError(f"{program} printed a line without an end")
+                raise SlurmUnavailableError(f"{program} printed an unfinished line")
         if ended.code != 0:
             raise failure(program, _text(ended.complaints), ended.code)
         if rest:

@@ -56,6 +56,6 @@ def readable(found: Found | Malformed) -> Found:
     """
     if isinstance(found, Malformed):
         raise SlurmUnavailableError(
-            f"{found.source} printed what cannot be read ({found.reason}): {found.text[:200]!r}"
+            f"{found.source} printed something unreadable ({found.reason}): {found.text[:200]!r}"
         )
     return found

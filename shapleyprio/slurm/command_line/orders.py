@@ -76,6 +76,6 @@ class Orders:
                 break
             self._given.append(order)
             if not (order.isascii() and order.isprintable()):
-                raise ValueError(f"{order!r} is no order of one line")
+                raise ValueError(f"{order!r} is not an order of one line")
             taken += order.encode() + b"\n"
         return bytes(taken)

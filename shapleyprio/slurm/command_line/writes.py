@@ -145,7 +145,7 @@ class CommandLineWrites:
         if values and all(refused.get(target, "").startswith(DENIALS) for target in values):
             why = next(iter(refused.values()))
             raise SlurmRefusedError(
-                f"Slurm lets us change no job's {_key(channel)} ({why}):"
+                f"Slurm does not let us change any job's {_key(channel)} ({why}):"
                 f" {self.privilege(channel) or 'see the log of slurmctld'}"
             )
 

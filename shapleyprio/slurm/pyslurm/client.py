@@ -85,7 +85,7 @@ class PyslurmClient:
         if reply.late:
             raise no_answer("slurmctld", f"pyslurm took longer than {self._time_limit:g} s")
         if reply.line:
-            raise PyslurmUnusableError(f"pyslurm's worker gave no answer, but {reply.line[:200]!r}")
+            raise PyslurmUnusableError(f"pyslurm printed no answer, but {reply.line[:200]!r}")
         if daemon_away("scontrol", reply.complaints) is not None:
             raise failure("pyslurm", reply.complaints, reply.code)
         raise PyslurmUnusableError(f"pyslurm: {last_words(reply.code, reply.complaints)}")

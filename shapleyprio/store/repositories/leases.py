@@ -107,7 +107,7 @@ class Leases(LeasesView):
             try:
                 self._connection.execute(insert(lease).values(cluster=self._key(lease), **ours))
             except IntegrityError as error:
-                raise StoreBusyError("another process takes the lease at this moment") from error
+                raise StoreBusyError("another process is taking the lease") from error
             return 1
         taken = self._connection.execute(
             update(lease)

@@ -68,7 +68,7 @@ def test_what_ordered_the_queue_and_what_changed_hands_is_said() -> None:
     changed = replace(window(DIRECTCONTR, OVER), changes=("node b3: physics → biology since x",))
     assert changed.sentences() == (
         f"Order of the queue: the rule directcontr by the channel nice since "
-        f"{clock_time(DIRECTCONTR.since)}, nothing of shapleyprio since {clock_time(OVER.since)}",
+        f"{clock_time(DIRECTCONTR.since)}, not by shapleyprio since {clock_time(OVER.since)}",
         "Changes of ownership: node b3: physics → biology since x",
     )
     waiting = replace(SHAPLEY, since=BEGIN + 5, rule="directcontr")
@@ -81,13 +81,13 @@ def test_what_ordered_the_queue_and_what_changed_hands_is_said() -> None:
 def test_what_is_advised_follows_from_who_orders_the_queue(unfair: Audit) -> None:
     assert order_of(unfair).startswith("Let shapleyprio order the queue, or ask what keeps it")
     assert order_of(unfair, SHAPLEY, OVER) == (
-        "Let shapleyprio order the queue again, or say why not: nothing of it has done so since "
+        "Let shapleyprio order the queue again, or say why not: it has not done so since "
         f"{clock_time(OVER.since)}."
     )
     late = replace(SHAPLEY, since=END + 10)
     assert order_of(unfair, late) == (
-        "Wait for the next period before you change the order of the queue: it is shapleyprio's by "
-        f"the rule shapley only since {clock_time(late.since)}."
+        "Wait for the next period before you change the order of the queue: the rule shapley of "
+        f"shapleyprio has decided it only since {clock_time(late.since)}."
     )
     without = replace(SHAPLEY, rule="directcontr")
     assert "why the rule shapley has no estimates: directcontr ranks" in order_of(unfair, without)
@@ -100,7 +100,7 @@ def test_what_is_advised_follows_from_who_orders_the_queue(unfair: Audit) -> Non
 
 def test_directcontr_is_held_against_what_it_would_have_done(unfair: Audit) -> None:
     said = order_of(unfair, DIRECTCONTR)
-    assert said.startswith("Look with `shapleyprio check` for what keeps the rule directcontr")
+    assert said.startswith("Find out with `shapleyprio check` what keeps the rule directcontr")
     assert "7.5 s" in said
     assert "instead of" in said
     result = replace(

@@ -49,7 +49,7 @@ LEFT = (
 """What an anonymized export still says, in words."""
 
 LEFT_OF_TIME = "when jobs were submitted, released, started and ended, to the second"
-LEFT_OF_SHIFTED_TIME = "weekday and time of day of all that happened, and how long it was apart"
+LEFT_OF_SHIFTED_TIME = "weekday and time of day of all that happened, and the time between"
 
 Changed = TypeVar("Changed", bound=ExportRecord)
 Change = Callable[[Any, Any], Any]
@@ -79,8 +79,8 @@ def key_in(file: Path | None) -> bytes:
         raise ReplayError(f"{file}: cannot be used as key: {error.strerror}") from None
     if len(key) < SHORTEST_KEY:
         raise ReplayError(
-            f"{file}: has {len(key)} bytes, and a key has {SHORTEST_KEY} at least; name a file "
-            "that does not exist, and it will be made"
+            f"{file}: has {len(key)} bytes, but a key has at least {SHORTEST_KEY}; name a file "
+            "that does not exist, to create one"
         )
     return key
 

@@ -140,7 +140,7 @@ def _read(source: str, progress: ProgressCallback) -> ReadExport:
         with closing(_Bytes(source, progress)) as file, Store.open(url, create=True) as store:
             return ReadExport(_copied(_Export(source, file), store), url, directory)
     except StoreError as error:
-        raise LogError(f"{without_password(source)}: cannot be taken in: {error}") from error
+        raise LogError(f"{without_password(source)}: cannot be loaded: {error}") from error
 
 
 def _copied(export: _Export, store: Store) -> Manifest:
@@ -225,7 +225,7 @@ class _Export:
         """Reads the rest, behind which the checksum of all is compared."""
         while block := self._file.take(LONGEST_LINE):
             if block.strip(b"\0"):
-                raise self.error("something follows its last file")
+                raise self.error("there is more after its last file")
 
     def _lines(self, name: str, size: int) -> Generator[bytes]:
         left, rest = size, b""
@@ -239,7 +239,7 @@ class _Export:
             if len(rest) > LONGEST_LINE:
                 raise self.error(f"{name}: line {self.lines + 1} has more than 8 MiB")
         if rest:
-            raise self.error(f"{name}: its last line has no end")
+            raise self.error(f"{name}: its last line is cut short")
 
     def _begin(self, name: str) -> int:
         """Reads the head of the next file and returns its size, in bytes."""
@@ -247,7 +247,7 @@ class _Export:
         if len(head) < RECORD:
             raise self.error(f"it ends before {name}")
         if head[_KIND] != b"0" or name_in(head) != name:
-            raise self.error(f"{name} is not where it must be")
+            raise self.error(f"{name} is out of place")
         return self._size(head[_SIZE], name)
 
     def _size(self, field: bytes, name: str) -> int:

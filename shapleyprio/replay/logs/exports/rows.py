@@ -215,7 +215,7 @@ def _ascending(found: Iterable[ExportedRun]) -> Iterator[ExportedRun]:
     for row in found:
         key = row.job, row.submit, row.start
         if key <= last:
-            raise ValueError(f"job {row.job} stands there twice, or out of order")
+            raise ValueError(f"job {row.job} is listed twice, or out of order")
         last = key
         yield row
 
