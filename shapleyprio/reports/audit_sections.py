@@ -32,9 +32,9 @@ def outcome(replayed: Replayed, audit: Audit) -> Section:
         "outcome",
         lambda assessed: assessed.delays,
         title="Who was late, and by how much",
-        note="Hours by which an organization's work came too late, held against the fair schedule "
-        "and spread over everybody's work; to the left of zero it was ahead. Together the bars "
-        "are as long as work came too early or too late on average."
+        note="Hours by which an organization's work came too late, compared with the fair schedule "
+        "and spread over everybody's work; to the left of zero it was ahead. The bars add up to "
+        "the hours by which work came too early or too late on average."
         + "".join(f" All of {parent}: {delay(late)}." for parent, late in unions),
         choice=None,
     )
@@ -50,7 +50,7 @@ def alone(replayed: Replayed, audit: Audit) -> Section:
         title="Each organization alone",
         note="Hours by which its work would have come earlier, had it had nothing but its own "
         "processors; to the left of zero later: it is better off with the others. What happened "
-        "had to do with outages, partitions and wide jobs, and being alone here has not.",
+        "had to cope with outages, partitions and wide jobs; being alone here does not.",
         choice=replayed.initial,
         label=sooner,
     )
@@ -100,10 +100,10 @@ def exchange(replayed: Replayed, audit: Audit) -> Section:
     moments = (0, *(period.end for period in periods))
     last = len(periods)
     shown = sorted({-(-last * i // MOST_MOMENTS) for i in range(MOST_MOMENTS + 1)})
-    given = "on its processors, whoever's jobs they were, less those of its jobs"
+    given = "on its processors, for anybody's jobs, minus those of its jobs"
     known = audit.carried is not None
     return Section(
-        title="Contributed less used" if known else "Used",
+        title="Contributed minus used" if known else "Used",
         note=f"Processor-hours {given}, since the window's start: above zero it gave more than it "
         "took."
         if known

@@ -52,9 +52,9 @@ def reading(reference: str, policies: Sequence[str]) -> str:
         "Work is counted by processor time: one processor for one second is one part of it. In "
         f"the fair schedule ({reference}) the next free processor always goes to the organization "
         f"that is owed most: for what it is worth to the others (its Shapley value{estimated}), "
-        "less what its jobs got, the more the sooner. “2 h late” means: all that came too late for "
-        "an organization, held against that, and spread over the parts of everybody's work, is "
-        f"2 h.{named}"
+        "minus what its jobs got, the more the sooner. “2 h late” means: all that came too late "
+        "for an organization, compared with that, and spread over the parts of everybody's work, "
+        f"is 2 h.{named}"
     )
 
 
@@ -85,14 +85,14 @@ def replay_caveats(workload: Workload, policies: Sequence[str]) -> tuple[str, ..
     """Returns what a replay's figures do not say."""
     wide = "" if workload.wide == "rigid" else ", and wide jobs start piece by piece"
     recorded = (
-        f" {title_of(RECORDED).capitalize()} had to do with all that, so it looks less fair than "
+        f" {title_of(RECORDED).capitalize()} had to cope with all that, so it looks less fair than "
         "it was."
         if RECORDED in policies
         else ""
     )
     return (
         "Schedules are simulations: they begin with an empty system and know of no outages, "
-        f"partitions and limits{wide}.{recorded}",
+        f"partitions or limits{wide}.{recorded}",
         "What was not done when the period ended counts as done right then.",
         *([f"Left out: {reasons}."] if (reasons := workload.left_out_in_words) else []),
     )

@@ -121,7 +121,7 @@ def verdict(results: Sequence[Result]) -> str:
     )
     if others:
         return f"Jobs waited {waits} on average; only ref could say how fair that is."
-    return f"In the fair schedule jobs wait {waits} on average; nothing was held against it."
+    return f"In the fair schedule jobs wait {waits} on average; nothing was compared with it."
 
 
 def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
@@ -156,11 +156,11 @@ def _how_unfair(others: Sequence[Result]) -> str:
     best, worst = ordered[0], ordered[-1]
     if best is worst:
         return (
-            f"Held against the fair schedule, work came {best.gap} too early or too late on "
+            f"Compared with the fair schedule, work came {best.gap} too early or too late on "
             f"average {under(best.schedule.policy)}."
         )
     return (
-        f"Held against the fair schedule, work came {best.gap} too early or too late on average "
+        f"Compared with the fair schedule, work came {best.gap} too early or too late on average "
         f"{under(best.schedule.policy)}, the fairest, and {worst.gap} "
         f"{under(worst.schedule.policy)}, the least fair."
     )

@@ -67,7 +67,7 @@ def comparison(replayed: Replayed) -> Section:
     )
     return Section(
         title="How fair is each schedule?",
-        note="By how much work came too early or too late on average, held against the fair "
+        note="By how much work came too early or too late on average, compared with the fair "
         "schedule: the length of the whole bar. To the right are those whose work came too early, "
         "to the left those who were held back. Out of turn, in the table: of the moments at "
         "which the order of organizations decided what started, those at which something started "
@@ -106,7 +106,7 @@ def drift(replayed: Replayed) -> Section | None:
     return Section(
         title="Drift over time",
         note="What came ahead of what is fair (above zero) or late (below) until then, for each "
-        "organization, averaged over all work done. Drag over a stretch of time to look closer.",
+        "organization, averaged over all work done. Drag over a stretch of time to zoom in.",
         chart=trends(
             "drift",
             data,
@@ -135,14 +135,14 @@ def owed(replayed: Replayed) -> Section | None:
     exact = "the exact Shapley value in the fair schedule, " if replayed.shapley else ""
     lacking = [title_of(policy) for policy, lines in balances.items() if not lines]
     empty = (
-        f" There is nothing to see of {listed(lacking)}: the log does not say on whose processors "
+        f" Nothing can be shown of {listed(lacking)}: the log does not say on whose processors "
         "its jobs ran."
         if lacking
         else ""
     )
     return Section(
         title="Who was owed something",
-        note="What an organization contributed until then (φ) less what its jobs got (ψ), spread "
+        note="What an organization contributed until then (φ) minus what its jobs got (ψ), spread "
         "over all work done: above zero its work was late by so many hours and it was owed, below "
         f"zero it was ahead. φ is {exact}the worth of the work done on its processors"
         f"{' otherwise' if exact else ''}.{empty}",
@@ -300,7 +300,7 @@ def utilization(replayed: Replayed) -> Section:
 
     return Section(
         title="Utilization over time",
-        note="The part of all processors that each organization's jobs kept busy. The table has "
+        note="The share of all processors that each organization's jobs kept busy. The table has "
         "the mean since the window's start.",
         chart=stacked_bars(
             "utilization",

@@ -103,7 +103,7 @@ def test_a_chart_that_has_to_stay_empty_says_why(tmp_path: Path) -> None:
         )
         for policies in (("fcfs", "recorded"), ("fcfs",))
     }
-    lacking = "nothing to see of what happened: the log does not say on whose processors"
+    lacking = "Nothing can be shown of what happened: the log does not say on whose processors"
     assert [lacking in note for note in notes.values()] == [True, False]
 
 
@@ -144,7 +144,7 @@ def test_the_verdict_names_the_fairest_and_the_least_fair_policy(tmp_path: Path)
 
 def test_a_verdict_on_one_policy_or_none(tmp_path: Path) -> None:
     workload = workload_in(log_in(tmp_path))
-    assert verdict(results_in(workload, "ref")).endswith("nothing was held against it.")
+    assert verdict(results_in(workload, "ref")).endswith("nothing was compared with it.")
     one = verdict(results_in(workload, "ref", "fcfs"))
     assert one.endswith("on average under first come, first served.")
 

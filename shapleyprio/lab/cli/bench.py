@@ -79,7 +79,7 @@ MOST_PENDING = 100_000
     "--most-organizations",
     default=MOST_ORGANIZATIONS,
     metavar="K",
-    help="Replay ref with so many at most; the largest takes minutes, 20 at most.",
+    help="Replay ref with at most this many (20 at most); the largest takes minutes.",
 )
 @click.option(
     "--pending",

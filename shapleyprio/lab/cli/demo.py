@@ -74,7 +74,7 @@ def command(
     nor a cluster. Where Slurm is not available, the simulated one takes its place.
     """
     if isnan(hours):
-        raise click.BadParameter("nan is no number of hours", param_hint="--hours")
+        raise click.BadParameter("nan is not a number of hours", param_hint="--hours")
     refuse_missing_directories(("--svg", svg))
     if watch and simulated:
         raise click.UsageError("the simulated Slurm has no daemon to --watch; drop --simulated")

@@ -108,11 +108,11 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
 @click.option(
     "--contended",
     type=duration("30s"),
-    help="Draw windows again until directcontr or fairshare is at least so far from ref.",
+    help="Draw windows again until directcontr or fairshare is at least this far from ref.",
 )
 @count_option(
     "--forecasts",
-    help="Forecast instead when so many jobs of each window will start, each at its release, "
+    help="Forecast instead when this many jobs of each window will start, each at its release, "
     "under live and fairshare unless --policy names others.",
 )
 @count_option(

@@ -89,8 +89,8 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @count_option(
     "--max-nodes",
     default=1000,
-    help="Nodes, of which each is a slurmd here; where the site has more, each stands for several "
-    "that are alike.",
+    help="Nodes to run, each a slurmd here; where the site has more, each stands for several "
+    "alike.",
 )
 @count_option("--repeat", default=1, help="How often to run each arm.")
 @speed_option()
@@ -122,7 +122,7 @@ def command(**options: Any) -> None:
     jobs in LOG that ran before. Nothing touches your cluster.
     """  # noqa: D301 - click looks for the character \b
     parameters = RehearseParameters(report=report_parameters(options), **options)
-    refuse((isnan(parameters.days), "nan is no number of days"))
+    refuse((isnan(parameters.days), "nan is not a number of days"))
     refuse_the_same_file(
         ("--json", parameters.json_file),
         ("--waits", parameters.waits_file),

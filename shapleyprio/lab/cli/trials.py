@@ -103,7 +103,7 @@ def trials_in(file: Path, logs: Path) -> list[ListedTrial]:
             refuse(
                 (
                     listed[-1].name in {other.name for other in listed[:-1]},
-                    f"name: {listed[-1].name} is another trial's, too",
+                    f"name: {listed[-1].name} is also another trial's",
                 )
             )
         except click.ClickException as error:
@@ -118,7 +118,7 @@ def _listed(keys: Mapping[str, Any], logs: Path) -> ListedTrial:
     refuse(
         (
             not isinstance(name, str) or not name or name != Path(name).name or "." in name,
-            "name: it needs one that can be a file's, without a dot",
+            "name: it must be fit for a file name, without a dot",
         ),
         (not isinstance(log, str), "log: it needs one"),
         *((key in NOT_FOR_LISTS, f"{key}: give it as an option of the command") for key in options),

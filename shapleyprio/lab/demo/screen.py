@@ -33,7 +33,7 @@ LINES_BESIDE_ORDER = 15
 LEGEND = """\
 Earned: its share of what all add to each other's work (φ̂, estimated).
 Got: its share of the work done (ψ).  A CPU second counts its age.
-Balance: earned less got, spread over all work; + is owed, and comes first.
+Balance: earned minus got, spread over all work; + is owed, and comes first.
 Wait: mean time from submission to start, or to now."""
 
 

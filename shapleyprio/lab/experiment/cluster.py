@@ -45,7 +45,7 @@ def _run(client: Any, cells: Sequence[Cell]) -> Finished:
             future.release()
     except distributed.KilledWorker as error:
         raise ExperimentError(
-            f"workers died again and again at one cell, perhaps for want of memory: {error}"
+            f"workers died repeatedly at one cell, perhaps out of memory: {error}"
         ) from None
     finally:
         client.cancel(futures)

@@ -37,7 +37,7 @@ def windows_experiment(logs: Sequence[str], parameters: WindowsParameters) -> Ex
     check_policies(parameters.policies)
     if most > MOST_REF_ORGANIZATIONS:
         raise ExperimentError(
-            f"{most} organizations; policies are held against ref, which takes "
+            f"{most} organizations; policies are compared with ref, which takes "
             f"{MOST_REF_ORGANIZATIONS} at most"
         )
     names = [label_of(log) for log in logs]

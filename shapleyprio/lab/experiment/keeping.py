@@ -41,7 +41,7 @@ class KeptResults:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(
-                f"{self.directory}: cannot be made ({error.strerror}); name another directory"
+                f"{self.directory}: cannot be created ({error.strerror}); name another directory"
             ) from None
 
     def of(self, part: str, asked: object) -> dict[str, Any] | None:

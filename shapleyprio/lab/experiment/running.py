@@ -93,7 +93,7 @@ def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
             yield indices.pop(future), future.result()
     except BrokenProcessPool:
         raise ExperimentError(
-            "a process that ran cells was ended from outside, perhaps for want of memory",
+            "a process that ran cells was killed from outside, perhaps out of memory",
             Remedy.FEWER_CORES,
         ) from None
     finally:

@@ -68,8 +68,8 @@ class WindowCell(CellParameters):
         whole = whole_log(log).length
         if self.window > 0 and self.length >= whole:
             raise ExperimentError(
-                f"{log.source}: jobs were released in {whole} s, so windows of "
-                f"{self.length} s are all the same",
+                f"{log.source}: jobs were released in {whole} s, so all windows of {self.length} s "
+                f"are the same",
                 Remedy.FEWER_WINDOWS,
             )
         random = self._random()

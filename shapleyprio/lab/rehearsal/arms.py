@@ -77,7 +77,7 @@ def changed(number: int, text: str) -> SiteArm:
         key, separator, value = word.partition("=")
         if key.lower() not in SETTINGS or not separator:
             raise SiteError(
-                f"--set: {word[:80]!r} is none of {', '.join(SETTINGS.values())} with a value"
+                f"--set: {word[:80]!r} is not one of {', '.join(SETTINGS.values())} with a value"
             )
         settings[SETTINGS[key.lower()]] = value
     return SiteArm(name=f"{TODAY}-{number}", settings=settings)

@@ -76,7 +76,7 @@ class _Reader:
     def add(self, where: str, text: str) -> None:
         found = _LINE.fullmatch(text)
         if found is None:
-            raise SiteError(f"{where}: {text[:80]!r} is no line of `sacctmgr dump CLUSTER`")
+            raise SiteError(f"{where}: {text[:80]!r} is not a line of `sacctmgr dump CLUSTER`")
         kind, name = found[1], found[2]
         if kind == "User" and _IN_PARTITION.search(found[3]):
             self.left["Partition of users"] = "shares and limits in one partition do not count"
@@ -93,9 +93,9 @@ class _Reader:
 
     def _add_account(self, where: str, name: str, options: Options) -> None:
         if not NAME.fullmatch(name):
-            raise SiteError(f"{where}: Account: {name[:80]!r} is no name of an account")
+            raise SiteError(f"{where}: Account: {name[:80]!r} is not an account name")
         if name in self.parents:
-            raise SiteError(f"{where}: Account: {name} has a line above already")
+            raise SiteError(f"{where}: Account: {name} already has a line above")
         self.parents[name] = None if self._above == ROOT else self._above
         self.accounts[name] = options
 
@@ -106,7 +106,7 @@ def _options(where: str, text: str, left: dict[str, str]) -> Options:
     while place < len(text):
         option = _OPTION.match(text, place)
         if option is None:
-            raise SiteError(f"{where}: {text[place : place + 80]!r} is no :KEY=VALUE")
+            raise SiteError(f"{where}: {text[place : place + 80]!r} is not :KEY=VALUE")
         place = option.end()
         key, value = option[1], option[2]
         if key in _USAGE:
@@ -114,7 +114,7 @@ def _options(where: str, text: str, left: dict[str, str]) -> Options:
         if key not in _TAKEN:
             continue
         if not PLAIN_VALUE.fullmatch(value):
-            raise SiteError(f"{where}: {key}: {value[:80]!r} is no limit of Slurm's")
+            raise SiteError(f"{where}: {key}: {value[:80]!r} is not a Slurm limit")
         if value:
             options[key] = "parent" if value == PARENT_SHARE else value
     return options

@@ -102,7 +102,7 @@ def _words(file: Path, number: int, text: str) -> Iterator[tuple[str, str]]:
         word = _WORD.match(text, place)
         if word is None:
             raise SiteError(
-                f"{file}:{number}: {text[place:].strip()[:80]!r} is no KEY=VALUE of slurm.conf"
+                f"{file}:{number}: {text[place:].strip()[:80]!r} is not a KEY=VALUE of slurm.conf"
             )
         yield word[1], word[2] if word[2] is not None else word[3]
         place = word.end()

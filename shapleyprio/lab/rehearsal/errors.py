@@ -26,4 +26,4 @@ def text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise SiteError(f"{file}: is no text in UTF-8 (byte {error.start})") from None
+        raise SiteError(f"{file}: is not text in UTF-8 (byte {error.start})") from None

@@ -150,7 +150,7 @@ def _of_the_site(log: Log, site: SiteSlurm) -> Log:
         names = ", ".join(one.cluster for one in log.clusters)
         raise SiteError(f"{log.source}: has jobs of {names}; give those of one cluster")
     if "account" not in log.labels:
-        raise SiteError(f"{log.source}: names no accounts, so nobody's shares are known")
+        raise SiteError(f"{log.source}: names no accounts, so shares are not known")
     parents = site.associations.parents or log.layout.parents
     return replace(log, layout=LogLayout(nodes=site.conf.layout, parents=parents))
 
@@ -225,7 +225,7 @@ def _usage(
     try:
         half_life = half_life_of(site.conf.settings.get("PriorityDecayHalfLife", ""))
     except ValueError:
-        raise SiteError(f"{site.conf.file}: PriorityDecayHalfLife: is no time") from None
+        raise SiteError(f"{site.conf.file}: PriorityDecayHalfLife: is not a time") from None
     used = usage_before(log, begin, half_life)
     known = np.flatnonzero(used)
     leaves = zip(
@@ -284,7 +284,7 @@ def _column_of_names(log: Log, label: str, jobs: NDArray[np.int64]) -> list[str]
     column = _column(log, label, jobs)
     for name in set(column):
         if name and not NAME.fullmatch(name):
-            raise SiteError(f"{log.source}: {label}: {name[:80]!r} is no name of Slurm's")
+            raise SiteError(f"{log.source}: {label}: {name[:80]!r} is not a name in Slurm")
     return column
 
 

@@ -53,7 +53,7 @@ def trace_of_json(arm: Arm, kept: Mapping[str, Any], file: str) -> Trace:
             real_seconds=kept["real_seconds"],
         )
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise OutputError(f"{file}: is no arm that was kept; remove it") from None
+        raise OutputError(f"{file}: is not a kept arm; remove it") from None
 
 
 def _record(values: list[Any]) -> JobRecord:

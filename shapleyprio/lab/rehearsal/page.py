@@ -85,7 +85,7 @@ def caveats(answer: Answer) -> tuple[str, ...]:
     trust = answer.trust
     known = (
         f"{title_of(TODAY).capitalize()} in the rehearsal, jobs waited {percent(trust, sign='+')} "
-        "against what really happened: so far the rehearsal itself can be trusted."
+        "compared with what really happened: the rehearsal can be trusted to that extent."
         if trust is not None
         else "Nothing says how far the rehearsal can be trusted: today's configuration was not run."
     )
@@ -93,7 +93,7 @@ def caveats(answer: Answer) -> tuple[str, ...]:
     return (
         known,
         _chance(answer),
-        "The fair schedule is a simulation, which knows of no partitions, limits and memory.",
+        "The fair schedule is a simulation, which knows of no partitions, limits or memory.",
         "What was not taken over of the configuration is listed at the end.",
         *doubts,
     )

@@ -76,7 +76,7 @@ def read_qos(file: Path) -> SiteQos:
         name = row["Name"]
         _check(where, row)
         if name in options:
-            raise SiteError(f"{where}: Name: {name} has a line above already")
+            raise SiteError(f"{where}: Name: {name} already has a line above")
         options[name] = _options(row)
         preempted[name] = tuple(filter(None, row.get("Preempt", "").split(",")))
         left.update({f"{c} of QOS": why for c, why in _EFFECTS.items() if row.get(c)})
@@ -89,10 +89,12 @@ def read_qos(file: Path) -> SiteQos:
 
 def _check(where: str, row: Mapping[str, str]) -> None:
     if not NAME.fullmatch(row["Name"]):
-        raise SiteError(f"{where}: Name: {row['Name'][:80]!r} is no name of a QOS")
+        raise SiteError(f"{where}: Name: {row['Name'][:80]!r} is not a QOS name")
     for column in (*_TAKEN, "Preempt", "PreemptMode", "Flags"):
         if not PLAIN_VALUE.fullmatch(row.get(column, "")):
-            raise SiteError(f"{where}: {column}: {row[column][:80]!r} is nothing of Slurm's")
+            raise SiteError(
+                f"{where}: {column}: {row[column][:80]!r} is not a value that Slurm prints"
+            )
 
 
 def _options(row: Mapping[str, str]) -> dict[str, str]:

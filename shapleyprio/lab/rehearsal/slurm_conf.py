@@ -248,7 +248,7 @@ class _Reader:
         if keys is None:
             return
         if not NAME.fullmatch(line.value):
-            raise line.error("PartitionName", f"{line.value[:80]!r} is no name of a partition")
+            raise line.error("PartitionName", f"{line.value[:80]!r} is not a partition name")
         if keys.get("state", "up").lower() != "up":
             self._leave_out({"partitionstate": f"State={keys['state']}"})
         self._partitions.append((line, keys))

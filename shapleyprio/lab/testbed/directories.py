@@ -28,7 +28,7 @@ def state_directory(wanted: Path | None) -> Iterator[Path]:
     try:
         wanted.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{wanted} cannot be made ({error.strerror}); name another") from None
+        raise OutputError(f"{wanted} cannot be created ({error.strerror}); name another") from None
     if any(wanted.iterdir()):
         raise OutputError(f"{wanted} is not empty; name a new directory")
     yield wanted.resolve()

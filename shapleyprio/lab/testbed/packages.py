@@ -59,7 +59,7 @@ def slurm_release() -> Release:
     done = subprocess.run([program("slurmctld"), "-V"], capture_output=True, text=True, check=False)
     release = Release.parse(done.stdout)
     if release is None:
-        raise SlurmUnavailableHere(f"slurmctld -V names no release: {done.stdout.strip()[:80]!r}")
+        raise SlurmUnavailableHere(f"slurmctld -V prints no release: {done.stdout.strip()[:80]!r}")
     return release
 
 

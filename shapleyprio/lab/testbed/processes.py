@@ -90,7 +90,7 @@ def wait_until(predicate: Callable[[], bool], *, real_seconds: float, what: str)
     while not predicate():
         waited = time.monotonic() - begin
         if waited > real_seconds:
-            raise TestbedError(f"waited {real_seconds:g} s in vain for {what}")
+            raise TestbedError(f"timed out after {real_seconds:g} s waiting for {what}")
         time.sleep(min(max(SHORTEST_PAUSE, waited / 10), LONGEST_PAUSE))
 
 

@@ -117,7 +117,7 @@ def test_a_directory_keeps_the_store_for_a_look_afterwards(tmp_path: Path) -> No
     (tmp_path / "file").touch()
     below_a_file = demo("--simulated", "--directory", str(tmp_path / "file" / "kept"))
     assert below_a_file.exit_code == 2
-    assert "cannot be made (Not a directory); name another" in below_a_file.output
+    assert "cannot be created (Not a directory); name another" in below_a_file.output
 
 
 def test_the_last_screen_becomes_a_picture(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_neither_a_process_nor_a_thread_is_left(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_is_reported_in_one_line() -> None:
-    with pytest.raises(ExperimentError, match="ended from outside") as caught:
+    with pytest.raises(ExperimentError, match="killed from outside") as caught:
         run(experiment_of([Dying(1), Dying(2)]), on_cores(2))
     assert caught.value.remedy is Remedy.FEWER_CORES
 

@@ -65,15 +65,16 @@ def test_without_these_files_it_is_said_what_is_missing(folder: Path) -> None:
 
 
 DUMPS = {
-    "something else": ("hello\n", ":1: 'hello' is no line of `sacctmgr dump CLUSTER`"),
+    "something else": ("hello\n", ":1: 'hello' is not a line of `sacctmgr dump CLUSTER`"),
     "nothing": ("# nothing\n", ": has no account"),
     "an orphan": ("Parent - 'a'\n", ":1: Parent: account 'a' has no line above"),
     "a loop": (
-        "Parent - 'root'\nAccount - 'a'\nParent - 'a'\nAccount - 'a'\n", ":4: Account: a has a line"
+        "Parent - 'root'\nAccount - 'a'\nParent - 'a'\nAccount - 'a'\n",
+        ":4: Account: a already has a line",
     ),
-    "a strange name": ("Account - 'a b;c'\n", ":1: Account: 'a b;c' is no name"),
+    "a strange name": ("Account - 'a b;c'\n", ":1: Account: 'a b;c' is not an account name"),
     "a strange limit": ("Account - 'a':GrpTRES=cpu=1 node=2\n", ":1: GrpTRES: "),
-    "a strange option": ("Account - 'a':x\n", ":1: ':x' is no :KEY=VALUE"),
+    "a strange option": ("Account - 'a':x\n", ":1: ':x' is not :KEY=VALUE"),
     "a quote that never ends": ("Account - 'a':Description='x\n", ":1: "),
 }  # fmt: skip
 
@@ -97,9 +98,9 @@ QOS = {
     "nothing": ("", ":1: does not name columns"),
     "what people read": ("      Name   Priority\n---------- ----------\n", ":1: does not name"),
     "a short line": ("Name|Priority|Flags\nlow|1\n", ":2: 2 fields instead of 3"),
-    "a strange name": ("Name|Priority\na b|1\n", ":2: Name: 'a b' is no name of a QOS"),
+    "a strange name": ("Name|Priority\na b|1\n", ":2: Name: 'a b' is not a QOS name"),
     "an option of sacctmgr": ("Name|Priority\nlow|1 where name=x\n", ":2: Priority: "),
-    "one twice": ("Name|Priority\nlow|1\nlow|2\n", ":3: Name: low has a line above"),
+    "one twice": ("Name|Priority\nlow|1\nlow|2\n", ":3: Name: low already has a line above"),
     "one that is not there": ("Name|Priority|Preempt\nlow|1|x\n", ": Preempt: low names 'x'"),
 }
 

@@ -177,7 +177,7 @@ def test_an_arm_of_other_inputs_or_a_broken_file_is_not_taken(tmp_path: Path) ->
         Kept(results=results, inputs={}).trace("today-1", changed(1, "PriorityWeightAge=2"))
     file = results.directory / "today.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "records": [[1]]}))
-    with pytest.raises(OutputError, match="is no arm that was kept"):
+    with pytest.raises(OutputError, match="is not a kept arm"):
         kept_traces(named_runs([ARMS["today"]], 1), Kept(results=results, inputs={"speed": 50}))
 
 
@@ -207,7 +207,7 @@ def test_the_page_says_all_that_a_board_asks(answer: Answer) -> None:
     page = rehearsal_page(answer, days=DAYS, speed=50, command="shapleyprio rehearse")
     assert page.verdict == "Jobs waited 28 min in what happened, 23 min under today on average."
     assert page.front is not None
-    assert "−18.1% against what really happened" in page.front.caveats[0]
+    assert "−18.1% compared with what really happened" in page.front.caveats[0]
     titles = [section.title for section in page.sections]
     assert {"How long did jobs wait?", "Who waited how long?", "Was the clock slow enough?"} <= set(
         titles

@@ -44,8 +44,12 @@ def refused(result: Result) -> str:
     ("file", "text", "message"),
     [
         ("slurm.conf", "NodeName=n1 CPUs=x\n", "slurm.conf:1: CPUs: 'x' is not a number"),
-        ("dump", "hello\n", "dump:1: 'hello' is no line of `sacctmgr dump CLUSTER`"),
-        ("qos", "Name|Priority\nlow|a b\n", "qos:2: Priority: 'a b' is nothing of Slurm's"),
+        ("dump", "hello\n", "dump:1: 'hello' is not a line of `sacctmgr dump CLUSTER`"),
+        (
+            "qos",
+            "Name|Priority\nlow|a b\n",
+            "qos:2: Priority: 'a b' is not a value that Slurm prints",
+        ),
         ("jobs.sacct", "JobID|Submit|Start|End|ReqCPUS\n", "jobs.sacct"),
         ("who.toml", "[[organization]]\n", "who.toml"),
     ],
@@ -61,7 +65,7 @@ def test_a_file_that_cannot_be_right_is_one_line(
     ("options", "message"),
     [
         (("--arm=today", "--arm=today"), "the same --arm is named twice"),
-        (("--set=SlurmUser=root",), "--set: 'SlurmUser=root' is none of PriorityType, "),
+        (("--set=SlurmUser=root",), "--set: 'SlurmUser=root' is not one of PriorityType, "),
         (("--from=2030-01-01",), "no job was released on these days"),
         (("--waits=/nonexistent/waits.csv",), "/nonexistent"),
     ],

@@ -216,7 +216,7 @@ def test_usage_from_before_is_known_and_decays(folder: Path, jobs: SiteJobs) -> 
     assert jobs_in(folder).plan.usage["physics", "ann", 0] == 2400
     with (folder / "weights.conf").open("a") as file:
         file.write("PriorityDecayHalfLife=soon\n")
-    with pytest.raises(SiteError, match="PriorityDecayHalfLife: is no time"):
+    with pytest.raises(SiteError, match="PriorityDecayHalfLife: is not a time"):
         jobs_in(folder)
 
 
@@ -300,8 +300,8 @@ def test_days_without_a_job_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("7|a b|ann|long|low|", "account: 'a b' is no name of Slurm's"),
-        ("7|physics|ann|long|x'y|", "qos: \"x'y\" is no name of Slurm's"),
+        ("7|a b|ann|long|low|", "account: 'a b' is not a name in Slurm"),
+        ("7|physics|ann|long|x'y|", 'qos: "x\'y" is not a name in Slurm'),
     ],
 )
 def test_names_that_sacctmgr_would_take_for_something_else_are_refused(

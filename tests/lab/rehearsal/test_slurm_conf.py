@@ -125,7 +125,7 @@ def test_a_set_may_be_the_nodes_with_a_feature(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "no assignment": ("NodeName=n1 CPUs=4\nhello\n", ":2: 'hello' is no KEY=VALUE"),
+    "no assignment": ("NodeName=n1 CPUs=4\nhello\n", ":2: 'hello' is not a KEY=VALUE"),
     "no nodes": ("ClusterName=x\n", "has no line NodeName="),
     "no partitions": ("NodeName=n1 CPUs=4\n", "has no line PartitionName="),
     "no number": ("NodeName=n1 CPUs=four\n", ":1: CPUs: 'four' is not a number"),
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_right_is_refused_with_its_line_and_key(
 def test_a_file_that_is_no_text_or_far_too_large_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "slurm.conf"
     file.write_bytes(b"NodeName=\xff\n")
-    with pytest.raises(SiteError, match="is no text"):
+    with pytest.raises(SiteError, match="is not text"):
         read_slurm_conf(file)
     with file.open("wb") as opened:
         opened.truncate(LARGEST_FILE + 1)

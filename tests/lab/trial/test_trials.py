@@ -41,11 +41,11 @@ def trials(text: str, *arguments: str) -> Result:
         ("trial one: Invalid value for '--arm'", f'deal-users = 2\narm = ["fair"]\n{ONE}'),
         ("trial one: keep: give it as an option of the command", f'keep = "x"\n{ONE}'),
         ("trial 1: name: it needs one", 'deal-users = 2\n[[trial]]\nlog = "log.swf"\n'),
-        ("trial a/b: name: it needs one that", '[[trial]]\nname = "a/b"\nlog = "log.swf"\n'),
-        ("trial a.2: name: it needs one that", '[[trial]]\nname = "a.2"\nlog = "log.swf"\n'),
+        ("trial a/b: name: it must be fit", '[[trial]]\nname = "a/b"\nlog = "log.swf"\n'),
+        ("trial a.2: name: it must be fit", '[[trial]]\nname = "a.2"\nlog = "log.swf"\n'),
         ("trial one: repeat: give it as an option of the command", f"repeat = 2\n{ONE}"),
         ("trial one: log: it needs one", '[[trial]]\nname = "one"\n'),
-        ("trial one: name: one is another trial's", f"deal-users = 2\n{ONE}{ONE}"),
+        ("trial one: name: one is also another trial's", f"deal-users = 2\n{ONE}{ONE}"),
     ],
 )
 def test_a_mistake_in_a_list_is_reported_with_its_place(message: str, text: str) -> None:

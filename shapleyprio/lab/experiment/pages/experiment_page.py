@@ -17,9 +17,9 @@ from shapleyprio.reports.html.provenance import versions
 
 READING = (
     "Work is counted by processor time: one processor for one second is one part of it. Unfairness "
-    "is by how much a part of work came too early or too late, on average, held against the fair "
+    "is by how much a part of work came too early or too late, on average, compared with the fair "
     "schedule of ref: there the next free processor always goes to the organization that is owed "
-    "most, by its contribution φ (what it is worth to the others, its Shapley value) less its "
+    "most, by its contribution φ (what it is worth to the others, its Shapley value) minus its "
     "utility ψ (what its jobs got, the more the sooner)."
 )
 
@@ -145,7 +145,9 @@ def _of_one_group(summed: Summed, lines: Sequence[Line]) -> str:
     """Describes a single group: who is best and worst, and how sure that is."""
     best, worst = lines[0], lines[-1]
     if best is worst:
-        return f"{summed.title_of(best)} has a mean of {_mean(summed, best)}, held against nothing."
+        return (
+            f"{summed.title_of(best)} has a mean of {_mean(summed, best)}, compared with nothing."
+        )
     good, bad = FAIREST[summed.in_seconds]
     sure = "clearly so" if _is_apart(best, lines[1]) else "though not surely so"
     return (
