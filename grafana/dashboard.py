@@ -37,8 +37,8 @@ SCHEDULES = (
     "share would have made of the same jobs."
 )
 WAITED = (
-    "Of the jobs that started in the day before, from when they could have started; estimated "
-    "from how many waited up to 10 s, 1 min, 5 min and so on."
+    "Of the jobs that started in the day before, from eligible to start; estimated from how many "
+    "waited up to 10 s, 1 min, 5 min and so on."
 )
 SIGN = "Above zero: its jobs came later than in the fair schedule Ref; below: sooner."
 TO_DETAIL = DashboardLink("Show ${__field.labels.organization} in detail").url(

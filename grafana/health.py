@@ -40,7 +40,7 @@ def health() -> Dashboard:
                 ),
                 panels.number(
                     "Daemons that steer",
-                    "One of them, whoever: with a standby, a second daemon answers and does not.",
+                    "Exactly one: with a standby, a second daemon answers but does not steer.",
                     panels.COUNT,
                     panels.ONE_IS_GOOD,
                     Query(f"sum(shapleyprio_leader and on (job, instance) {cycles})"),
@@ -112,14 +112,14 @@ def health() -> Dashboard:
                     ),
                 ),
                 panels.graph(
-                    "Transactions done anew",
-                    "The database undid them for the sake of others on the same server.",
+                    "Retried transactions",
+                    "The database rolled them back because of others, and the daemon retried them.",
                     panels.PER_SECOND,
                     panels.NEUTRAL,
                     Query(
                         "sum by (cluster)"
                         f" (rate(shapleyprio_store_conflicts_total{{{ALL}}}[$__rate_interval]))",
-                        "done anew",
+                        "retried",
                     ),
                 ),
                 panels.graph(
@@ -159,14 +159,14 @@ def health() -> Dashboard:
                 panels.graph(
                     "Postponed writes",
                     "Left to the next cycle, because of push.most_writes or "
-                    "push.most_raises_of_user. What decides who starts next is written first.",
+                    "push.most_raises_of_user. Jobs that start next are written first.",
                     panels.COUNT,
                     panels.NEUTRAL,
                     Query(f"shapleyprio_postponed_writes{{{ALL}}}", "postponed"),
                 ),
                 panels.graph(
                     "Pause",
-                    "For how long nothing has been steered, as an admin has said.",
+                    "How long an admin has paused steering.",
                     panels.SECONDS,
                     panels.NEUTRAL,
                     Query(f"shapleyprio_pause_seconds{{{ALL}}}", "paused"),
@@ -309,21 +309,21 @@ def health() -> Dashboard:
                 panels.graph(
                     "Intervals that held",
                     "Share of the last month's intervals in which the jobs started, by how long "
-                    "ahead the start was told. 80 % are to hold.",
+                    "ahead the start was forecast. 80 % should hold.",
                     panels.SHARE,
                     panels.NEUTRAL,
                     Query(f"shapleyprio_forecast_coverage_ratio{{{ALL}}}", "{{lead}}"),
                 ),
                 panels.graph(
                     "Error of the median",
-                    "By how much the told median was off for half of the last month's forecasts.",
+                    "By how much the median was off for half of the last month's forecasts.",
                     panels.SECONDS,
                     panels.NEUTRAL,
                     Query(f"shapleyprio_forecast_error_seconds{{{ALL}}}", "{{lead}}"),
                 ),
                 panels.graph(
                     "Wait of a small job",
-                    "Expected of a job of one processor and a minute, submitted now.",
+                    "Expected for a job of one processor and one minute, submitted now.",
                     panels.SECONDS,
                     panels.NEUTRAL,
                     Query(

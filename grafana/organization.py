@@ -42,7 +42,7 @@ def organization() -> Dashboard:
             "$organization": [
                 panels.number(
                     "Balance",
-                    "What it earned less what it got, spread over everybody's work; above zero it "
+                    "What it earned minus what it got, spread over everybody's work; above zero it "
                     "is owed.",
                     panels.SECONDS,
                     panels.OWED,
@@ -133,7 +133,7 @@ def organization() -> Dashboard:
                 ),
                 panels.graph(
                     "Oldest pending job by partition",
-                    "For how long the job has waited that could start and has waited longest.",
+                    "Wait so far of the eligible job that has waited longest.",
                     panels.SECONDS,
                     panels.NEUTRAL,
                     Query(oldest("partition", ONE), "{{partition}}"),

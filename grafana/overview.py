@@ -94,7 +94,7 @@ def overview() -> Dashboard:
             "Who is owed, who owes": [
                 panels.bars(
                     "Balance",
-                    "What it earned less what it got, spread over everybody's work. Above zero it "
+                    "What it earned minus what it got, spread over everybody's work. Above zero it "
                     "is owed, below zero it owes; the highest is served first. Under directcontr "
                     "it earns by what its processors did for all jobs, under shapley by an "
                     "estimate of its Shapley value.",
@@ -113,7 +113,7 @@ def overview() -> Dashboard:
             "Unions: faculties with their departments": [
                 panels.bars(
                     "Balance of unions",
-                    "Of each faculty, what it and its departments earned together less what they "
+                    "Of each faculty, what it and its departments earned together minus what they "
                     "got, spread over everybody's work. Above zero it is owed; the highest is "
                     "served first.",
                     panels.SECONDS,
@@ -153,7 +153,7 @@ def overview() -> Dashboard:
                 ).data_links([TO_DETAIL]),
                 panels.graph(
                     "Oldest pending job",
-                    "For how long the job has waited that could start and has waited longest.",
+                    "Wait so far of the eligible job that has waited longest.",
                     panels.SECONDS,
                     panels.NEUTRAL,
                     Query(oldest("organization"), "{{organization}}"),

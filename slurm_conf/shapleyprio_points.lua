@@ -2,7 +2,7 @@
 -- account those of the other one. The daemon keeps them in a small table (push.table in its
 -- configuration); README.md beside this file describes it.
 --
--- Nothing here refuses a job: where the table is missing, too old or not as it must be, jobs get
+-- Nothing here refuses a job: where the table is missing, too old or malformed, jobs get
 -- no points from it and have them after the daemon's next cycle.
 
 local points = {}
@@ -10,7 +10,7 @@ local points = {}
 -- Where the table is; the same as push.table. A job_submit.lua may set another path.
 points.path = "/var/spool/shapleyprio/points"
 
--- Bytes that are read of it, at most: each submission waits for that.
+-- Bytes that are read of it, at most: each submission waits for this read.
 local LONGEST = 1048576
 
 -- Slurm's bounds for a site factor.
@@ -35,7 +35,7 @@ local function read_table()
    end
    local last = "\nend " .. accounts .. "\n"
    if text:sub(-#last) ~= last then
-      return nil, "it has no end"
+      return nil, "it is cut short"
    end
    local age = os.time() - tonumber(written)
    if math.abs(age) > tonumber(lasts) then
