@@ -93,7 +93,7 @@ def test_the_report_of_a_pool_is_of_all_its_clusters(sites: Sites) -> None:
             str(directory / f"all-{MONTH}.{ending}") for ending in ("html", "json")
         ]
         lacks = (
-            "The store holds only 2027-01-15 08:00 to 2027-01-15 09:00 UTC of this month of c1, c2."
+            "Of this month the store holds only 2027-01-15 08:00 to 2027-01-15 09:00 UTC of c1, c2."
         )
         assert lacks in printed
         page = unescape((directory / f"all-{MONTH}.html").read_text().split("<script")[0])
@@ -172,7 +172,7 @@ def test_explain_says_what_was_got_here_and_what_decides_in_the_pool(sites: Site
 
     text = explained_at_c2(sites)
     assert f"physics {owed(own / parts)} at c2, measured by" in text
-    assert f"since they are in it, physics {owed(pooled / all_parts)}.\n" in text
+    assert f"since they joined it, physics {owed(pooled / all_parts)}.\n" in text
 
 
 def test_explain_says_which_cluster_of_the_pool_is_stale(sites: Sites) -> None:

@@ -202,7 +202,7 @@ def test_a_month_is_the_same_after_somebody_left_whose_nodes_another_one_has_now
 def test_what_the_store_lacks_of_a_month_is_named(shell: CommandLine) -> None:
     fill(shell, *flood(1, 0), opened=-3 * DAY, until=10 * DAY)
     printed, page, _ = pages(shell, "--month", MONTH)
-    lacks = "The store holds only 2023-11-11 22:13 to 2023-11-24 22:13 UTC of this month."
+    lacks = "Of this month the store holds only 2023-11-11 22:13 to 2023-11-24 22:13 UTC."
     assert lacks in page
     assert lacks in printed
     assert "Against the period before" not in page

@@ -363,7 +363,7 @@ def _report_the_month(site: Users) -> None:
     printed = succeeds(forked.run(words, environment, timeout=COMMAND_SECONDS))
     name = f"{CLUSTER}-{month}"
     assert printed.splitlines()[-2:] == [f"{directory}/{name}.{end}" for end in ("html", "json")]
-    assert "The store holds only " in printed
+    assert "Of this month the store holds only " in printed
     assert "What to keep in mind" in (directory / f"{name}.html").read_text()
     organizations = json.loads((directory / f"{name}.json").read_text())["organizations"]
     assert [one["jobs"] for one in organizations] == [1, 1, 0]

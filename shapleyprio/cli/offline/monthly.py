@@ -218,7 +218,7 @@ def _lacks(known: KnownSpan, month: Month, begin: int) -> str:
         found.append(f"It leaves out {listed(known.without)}: the store holds too little there.")
     if (begin, known.end) != (month.begin, month.end):
         of_all = f" of {listed(known.ledgers)}" if known.pool else ""
-        found.append(f"The store holds only {dates(begin, known.end)} of this month{of_all}.")
+        found.append(f"Of this month the store holds only {dates(begin, known.end)}{of_all}.")
     return " ".join(found)
 
 

@@ -177,7 +177,7 @@ def explain_user(
         if queue.failure is not None:
             raise queue.failure
         elsewhere = {cluster for job, cluster in queue.elsewhere if job.user == user}
-        counts = f" here; pending ones count at {names_shown(elsewhere)}: ask there"
+        counts = f" here, and pending ones count at {names_shown(elsewhere)}: ask there"
         raise NothingToExplainError(
             f"no job of user {user} is pending or running{counts if elsewhere else ''}; "
             f"see `squeue -u {user}` and `sacct -u {user}`"

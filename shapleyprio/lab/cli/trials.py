@@ -118,7 +118,7 @@ def _listed(keys: Mapping[str, Any], logs: Path) -> ListedTrial:
     refuse(
         (
             not isinstance(name, str) or not name or name != Path(name).name or "." in name,
-            "name: it must be fit for a file name, without a dot",
+            "name: it needs one fit for a file name, without a dot",
         ),
         (not isinstance(log, str), "log: it needs one"),
         *((key in NOT_FOR_LISTS, f"{key}: give it as an option of the command") for key in options),

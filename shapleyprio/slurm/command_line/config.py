@@ -56,6 +56,7 @@ def readable(found: Found | Malformed) -> Found:
     """
     if isinstance(found, Malformed):
         raise SlurmUnavailableError(
-            f"{found.source} printed something unreadable ({found.reason}): {found.text[:200]!r}"
+            f"{found.source} printed a line that cannot be read ({found.reason}): "
+            f"{found.text[:200]!r}"
         )
     return found

@@ -283,7 +283,7 @@ def test_of_a_federated_job_it_says_where_it_counts(steered: Service) -> None:
         explain_job(place, listed, "6", ann)
     with pytest.raises(NothingToExplainError, match="user eve has no pending job 6"):
         explain_job(place, listed, "6", eve)
-    with pytest.raises(NothingToExplainError, match=r"waits or runs here, .* count at c2: ask"):
+    with pytest.raises(NothingToExplainError, match=r"or running here, and .* count at c2: ask"):
         explain_user(place, listed, "ann")
 
 
