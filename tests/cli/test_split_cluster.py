@@ -124,7 +124,7 @@ def test_commands_read_each_pool_or_the_one_that_is_meant(cluster: Steered) -> N
     assert stored_cluster(configured, store, "cpu").cluster == "c1/cpu"
     with pytest.raises(ConfigError, match="c1 is in cpu, gpu; name one of them"):
         stored_cluster(configured, store)
-    with pytest.raises(ConfigError, match="c1 is in no pool 'tape'; it is in cpu, gpu"):
+    with pytest.raises(ConfigError, match="c1 is not in pool 'tape'; it is in cpu, gpu"):
         segment_meant(configured, "c1", "tape")
 
 
@@ -161,7 +161,7 @@ def test_status_shows_all_pools_or_the_one_that_is_meant(
     refused = run("--pool", "tape")
     assert refused.exit_code == 2
     (line,) = refused.stderr.splitlines()
-    assert line.endswith("--pool: c1 is in no pool 'tape'; it is in cpu, gpu")
+    assert line.endswith("--pool: c1 is not in pool 'tape'; it is in cpu, gpu")
 
 
 def test_without_slurm_a_job_is_explained_by_each_pool(steered: CommandLine) -> None:

@@ -581,7 +581,7 @@ def test_a_field_in_quotes_may_be_on_several_lines(tmp_path: Path) -> None:
 
 def test_a_quote_without_an_end_is_one_line(tmp_path: Path) -> None:
     text = f'{TABLE_OF_SLURMDBD}7,"{"x" * 200_000}\n'
-    with pytest.raises(LogError, match=r"jobs.csv:\d: is no CSV .*quote"):
+    with pytest.raises(LogError, match=r"jobs.csv:\d: is not CSV .*quote"):
         read_log(csv_file(tmp_path / "jobs.csv", text))
 
 

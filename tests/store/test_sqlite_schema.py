@@ -183,7 +183,7 @@ def test_a_store_with_a_program_in_the_place_of_a_table_is_refused(
         connection.executescript(made.format(endless=endless))
     connection.close()
     for open_store in (Store.open, Store.open_existing):
-        with pytest.raises(StoreSchemaError, match=f"it has {named} where .* tables alone"):
+        with pytest.raises(StoreSchemaError, match=f"it has {named} where .* only plain tables"):
             open_store(url)
 
 
