@@ -106,7 +106,7 @@ def test_another_user_does_not_even_learn_that_there_is_such_a_job(users: Users,
     )
     assert refused.replace(str(users.own), "4000000") == unknown
     assert refused.startswith(f"shapleyprio: user {OTHER} has no pending job {users.own}")
-    assert "alone" in one_line(users.ask(OTHER, "explain", "--user", OWNER, url=url), 2)
+    assert "only" in one_line(users.ask(OTHER, "explain", "--user", OWNER, url=url), 2)
     assert "coordinators" in one_line(users.ask(OTHER, "explain", "-A", "alpha", url=url), 2)
 
 

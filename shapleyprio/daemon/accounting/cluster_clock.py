@@ -111,5 +111,5 @@ def from_the_future(record: JobRecord, now: int) -> Malformed:
     return Malformed(
         source="accounting",
         text=f"job {record.label} ({record.job_id}) start={record.start} end={record.end}",
-        reason=f"is ahead of the cluster's clock ({now}); compare the hosts' clocks",
+        reason=f"lies in the future of the cluster's clock ({now}); compare the hosts' clocks",
     )
