@@ -137,8 +137,7 @@ def _organization_of_jobs(
     if len(found) and (found == UNKNOWN).all() and not may_be_idle:
         known = " and ".join(f"{kind}s" for kind in claims if knows(log, kind))
         why = (
-            f", though it has {known}, which they can claim; compare the names in the "
-            "[[organization]] tables with it"
+            f", though it has {known}; compare the names in the [[organization]] tables with them"
             if known
             else f": it names no {', no '.join(f'{kind}s' for kind in claims)}"
         )
