@@ -53,9 +53,9 @@ def command(
     with Store.open(config.store.url) as store:
         if undo:
             ended = orders.undo_first(store.cluster(cluster), jobid, now, user())
-            since = f"since {clock_time(ended[0].since)} by {ended[0].user}"
+            ordered = f"{clock_time(ended[0].since)} by {ended[0].user}"
             name = visible(orders.called(ended))
-            click.echo(f"Job {name} no longer goes first; it did {visible(since)}.")
+            click.echo(f"Job {name} no longer goes first, as ordered at {visible(ordered)}.")
             return
         row = ExceptionRow(
             job_id=0,

@@ -71,7 +71,7 @@ def test_it_may_go_before_all_until_a_time_and_be_undone(queue: CommandLine) -> 
     result = queue.run("first", job, "--undo")
     assert (
         result.exit_code,
-        result.stdout.startswith(f"Job {job} no longer goes first; it did since "),
+        result.stdout.startswith(f"Job {job} no longer goes first, as ordered at "),
     ) == (0, True)
     cycle(queue)
     assert first(queue) == owed
@@ -92,7 +92,7 @@ def test_a_heterogeneous_job_is_named_in_one_line(queue: CommandLine) -> None:
     assert "Job 3+1 goes before all others of biology since" in status
     result = queue.run("first", "3", "--undo")
     assert result.exit_code == 0
-    assert result.stdout.startswith("Job 3 with its 2 components went first since ")
+    assert result.stdout.startswith("Job 3 with its 2 components no longer goes first, as ordered at ")
     assert "goes before" not in queue.run("status").stdout
 
 
@@ -163,7 +163,7 @@ def test_during_a_pause_nothing_is_said_to_go_first_now(queue: CommandLine, *, k
     cycle(queue)
     queue.run("pause", "--reason", "an odd queue", *(["--keep"] if keep else []))
     cycle(queue)
-    until = r" until 2027-12-31 00:00:00, as \S.* has ordered at 2027-01-15 .*: x\.\n"
+    until = r" until 2027-12-31 00:00:00, ordered by \S.* at 2027-01-15 .*: x\.\n"
     later = "Once steering is resumed {} goes before all others" + until
     assert re.search(later.format("job 3"), queue.run("status").stdout)
     explained = queue.run("explain", "3").stdout

@@ -20,8 +20,7 @@ class CycleRow:
         seen: records read, those of jobs that wait left out.
         kept: runs written to the store.
         quarantined: lines that could not be read.
-        refused: writes that Slurm refused; in cycles before revision 0006 of the store, lines
-            that could not be read as well.
+        refused: writes that Slurm refused.
         written: priorities written to Slurm.
         message: one line for the admin (at most 500 characters are kept).
         seconds: phase -> how long it took.

@@ -89,7 +89,7 @@ def test_everybody_sees_which_jobs_go_first_and_why(overview: Overview) -> None:
     paused = replace(overview, exceptions=[row, replace(row, user=GUARANTEE)], pause=pause)
     text = page.render(paused)
     assert "<b>Once steering is resumed job 7 goes before all others of physics</b> until" in text
-    assert "as ann has ordered at <time>2027-01-15 08:00:00" in text
+    assert "ordered by ann at <time>2027-01-15 08:00:00" in text
     assert "The first would be served next" in text
     assert GUARANTEE not in text
     assert replace(overview, exceptions=[row]).as_json()["exceptions"] == [
@@ -197,6 +197,8 @@ def test_what_each_is_worth_to_the_others_is_said_in_words(overview: Overview) -
     assert "the others&#39; work since" in text
     assert "would have been done 30 min later on average." in text
     assert "from 4 coalitions, with a standard error of 5.6 min at most." in text
+    status = replace(overview.status, estimated=estimated, all_parts=0)
+    assert "from 4 coalitions." in page.render(replace(overview, status=status))
 
 
 @pytest.mark.parametrize(("silent", "alarm"), [(90, False), (91, True)])
