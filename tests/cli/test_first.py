@@ -92,7 +92,7 @@ def test_a_heterogeneous_job_is_named_in_one_line(queue: CommandLine) -> None:
     assert "Job 3+1 goes before all others of biology since" in status
     result = queue.run("first", "3", "--undo")
     assert result.exit_code == 0
-    assert result.stdout.startswith("Job 3 with its 2 components no longer goes first, as ordered at ")
+    assert result.stdout.startswith("Job 3 with its 2 components no longer goes first, as ordered")
     assert "goes before" not in queue.run("status").stdout
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.tenure import NOBODY
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.errors import TestbedError
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, NODES, Consortium, clear
 from tests.end_to_end.ledgers import like_one_read_afresh, stored_ledger
 
@@ -74,6 +77,14 @@ def empty(consortium: Consortium) -> Iterator[None]:
     clear(consortium.cluster)
 
 
+def is_resized(cluster: PrivateSlurm, job: int) -> bool:
+    """Whether a job has been cut to one node; Slurm refuses until slurmdbd has numbered the job."""
+    with suppress(TestbedError):
+        cluster.run("scontrol", "update", f"JobId={job}", "NumNodes=1")
+        return True
+    return False
+
+
 def test_every_kind_of_job_is_worth_what_accounting_says_in_the_end(
     consortium: Consortium,
 ) -> None:
@@ -83,7 +94,7 @@ def test_every_kind_of_job_is_worth_what_accounting_says_in_the_end(
         on_two = ("--nodes=2", "--nodelist=b1,c1")
         resized = cluster.submit("beta", 180, processors=4, extra=on_two)
         consortium.await_start(resized)
-        cluster.run("scontrol", "update", f"JobId={resized}", "NumNodes=1")
+        consortium.until(lambda: is_resized(cluster, resized), what="a smaller job")
         runs_on = cluster.submit("alpha", 3600, partition="gamma")
         requeued = cluster.submit("beta", 180, partition="gamma")
         suspended = cluster.submit("gamma", 120, partition="alpha")

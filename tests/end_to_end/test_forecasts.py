@@ -83,10 +83,10 @@ def test_a_job_is_told_that_it_passes_its_organizations_wide_one(consortium: Con
     consortium.configure()
     with consortium.daemon() as daemon:
         long = cluster.submit("alpha", HOUR, time=120)  # minutes
-        first = cluster.submit("alpha", 55, processors=ALL_CPUS - 1, time=1)
+        first = cluster.submit("alpha", HOUR, processors=ALL_CPUS - 1, time=10)
         consortium.await_start(first)
         wide = cluster.submit("alpha", 1, processors=ALL_CPUS, time=1)
-        small = cluster.submit("alpha", 1, time=1)
+        small = cluster.submit("alpha", HOUR, time=10)
 
         def passes() -> bool:
             told, other = forecast_of(consortium, small), forecast_of(consortium, wide)
@@ -95,7 +95,7 @@ def test_a_job_is_told_that_it_passes_its_organizations_wide_one(consortium: Con
         consortium.until(passes, what="a forecast")
         consortium.cancel(first)
         consortium.await_start(small)
-        consortium.cancel(long, wide)
+        consortium.cancel(long, wide, small)
         assert daemon.end() == 0
 
 

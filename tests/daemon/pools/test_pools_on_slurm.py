@@ -76,7 +76,7 @@ class SlurmBeside(PrivateSlurm):
         self._first = first
 
     def _start_accounting(self, life: ExitStack) -> None:
-        paths = self._paths = ClusterPaths(
+        paths = self.paths = ClusterPaths(
             directory=self.directory,
             base_port=life.enter_context(machine.reserved_ports(self.spec.port_count)),
             user=machine.user_name(),
@@ -84,9 +84,9 @@ class SlurmBeside(PrivateSlurm):
         )
         write_files(self.spec, paths)
         base = {**self._first.environment, "SLURM_CONF": str(paths.slurm_conf)}
-        self._clock = ClusterClock(self.directory / "run" / "clock", speed=1)
+        self.clock = ClusterClock(self.directory / "run" / "clock", speed=1)
         life.callback(self._end_everything, Guard(self.directory, base))
-        self._environment = base
+        self.environment = base
 
 
 TOGETHER = '[[pool]]\nname = "all"\nclusters = ["north", "south"]'
