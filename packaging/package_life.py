@@ -368,7 +368,10 @@ def users_ask_the_daemon() -> None:
         shown = run(f"shapleyprio {words}", user="games")
         expect(holds=f"Job {job} of account biology waits" in shown, otherwise=shown)
         shown = run(f"shapleyprio {words}", user="mail", code=2)
-        expect(holds=shown.startswith(f"shapleyprio: no job {job} of user mail"), otherwise=shown)
+        expect(
+            holds=shown.startswith(f"shapleyprio: user mail has no pending job {job}"),
+            otherwise=shown,
+        )
     shown = run("shapleyprio status", user="mail")
     expect(holds="physics" in shown, otherwise=shown)
     run(f"cat {CONFIGURATION}", user="mail", code=1)
