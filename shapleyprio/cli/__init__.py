@@ -81,7 +81,7 @@ class Commands(InterruptibleGroup):
         if not _has(cmd_name):
             raise click.UsageError(f"{cmd_name} needs the package shapleyprio-replay")
         module = import_module(f"{package}.{cmd_name}")
-        if not gc.isenabled():
+        if not gc.isenabled():  # `main` of __main__ has turned it off
             gc.freeze()
             gc.enable()
         command: click.Command = module.command

@@ -265,75 +265,77 @@ def test_make_the_metrics_fail_by_a_version_that_is_no_number(
     assert "shapleyprio_build_info" in answer.text
 
 
-def test_keep_others_from_asking_by_asking_all_the_time(tmp_path: Path) -> None:
-    hanging, worked_on = threading.Event(), threading.Semaphore(0)
+class Hanging:
+    """A server on a UNIX socket whose answers take until they are let go.
 
-    def hang(_environ: object, start_response: Callable[..., object]) -> list[bytes]:
-        worked_on.release()
-        hanging.wait(300)
+    Attributes:
+        called: released for each request that is worked on.
+    """
+
+    def __init__(self, place: Path, stack: ExitStack) -> None:
+        self.called = threading.Semaphore(0)
+        self._let_go = threading.Event()
+        self._place = place
+        self._server = LocalServer(place, self._answer)
+        self._server.start()
+        stack.callback(self._server.close)
+        stack.callback(self.let_go)
+
+    def let_go(self) -> None:
+        self._let_go.set()
+
+    def has_clients(self) -> bool:
+        return bool(self._server._connections._open)
+
+    def ask(self) -> socket.socket:
+        one = socket.socket(socket.AF_UNIX)
+        one.settimeout(60)
+        one.connect(str(self._place))
+        one.sendall(b"GET /ask/status HTTP/1.0\r\n\r\n")
+        return one
+
+    def _answer(self, _environ: object, start_response: Callable[..., object]) -> list[bytes]:
+        self.called.release()
+        self._let_go.wait(300)
         start_response("200 OK", [])
         return []
 
-    local = LocalServer(tmp_path / "socket", hang)
-    local.start()
+
+def test_keep_others_from_asking_by_asking_all_the_time(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        stack.callback(local.close)
-        stack.callback(hanging.set)
+        hanging = Hanging(tmp_path / "socket", stack)
 
         def ask() -> IO[bytes]:
-            one = stack.enter_context(socket.socket(socket.AF_UNIX))
-            one.settimeout(60)
-            one.connect(str(tmp_path / "socket"))
-            one.sendall(b"GET /ask/status HTTP/1.0\r\n\r\n")
-            return one.makefile("rb")
+            return stack.enter_context(hanging.ask()).makefile("rb")
 
         answers = [ask() for _ in range(server.QUESTIONS_AT_ONCE)]
         for _ in answers:  # the server may read requests in another order than they were sent
-            assert worked_on.acquire(timeout=60)
+            assert hanging.called.acquire(timeout=60)
         for refused in (ask(), ask()):
             assert b" 503 " in refused.readline()
-        hanging.set()
+        hanging.let_go()
         for answered in answers:
             assert b" 200 " in answered.readline()
 
 
 def test_keep_others_from_asking_by_hanging_up(tmp_path: Path) -> None:
-    hanging, called = threading.Event(), threading.Semaphore(0)
-
-    def hang(_environ: object, start_response: Callable[..., object]) -> list[bytes]:
-        called.release()
-        hanging.wait(300)
-        start_response("200 OK", [])
-        return []
-
-    local = LocalServer(tmp_path / "socket", hang)
-    local.start()
-
-    def ask() -> IO[bytes]:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.settimeout(60)
-            one.connect(str(tmp_path / "socket"))
-            one.sendall(b"GET /ask/status HTTP/1.0\r\n\r\n")
-            return one.makefile("rb")
-
     with ExitStack() as stack:
-        stack.callback(local.close)
-        stack.callback(hanging.set)
+        hanging = Hanging(tmp_path / "socket", stack)
         for _ in range(server.QUESTIONS_AT_ONCE):
-            with ask():
-                assert called.acquire(timeout=60)
+            with hanging.ask():
+                assert hanging.called.acquire(timeout=60)
         until = time.monotonic() + 60
-        while local._connections._open:
+        while hanging.has_clients():
             assert time.monotonic() < until
             time.sleep(0.01)
-        with ask() as refused:
-            assert b" 503 " in refused.readline()
-        hanging.set()
+        with hanging.ask() as refused:
+            assert b" 503 " in refused.makefile("rb").readline()
+        hanging.let_go()
         answer = b""
         while b" 200 " not in answer:  # as soon as the others' work is over
             assert time.monotonic() < until
-            with ask() as answered:
-                answer = answered.readline()
+            with hanging.ask() as answered:
+                answer = answered.makefile("rb").readline()
 
 
 BREAK_OUT = "document.documentElement.dataset.ran=1"
