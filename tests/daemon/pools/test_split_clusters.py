@@ -18,8 +18,9 @@ from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.findings import Severity
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.store import ExceptionRow, Store
+from shapleyprio.store import Store
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NOW, PHYSICS, QUIET, config
+from tests.store.examples import exception
 from tests.store.servers import on_each_database
 
 if TYPE_CHECKING:
@@ -175,15 +176,7 @@ def both(store: Store, configured: Config | None = None) -> Steered:
 
 
 def put_first(cluster: Steered, job: int, configured: Config) -> None:
-    row = ExceptionRow(
-        job_id=0,
-        since=cluster.slurm.now,
-        label=str(job),
-        organization="",
-        user="ann",
-        reason="a deadline",
-        before_all=False,
-    )
+    row = exception(0, cluster.slurm.now, label=str(job), organization="")
     segments = segments_of(configured, "c1")
     orders.put_first(cluster.store.cluster("c1"), cluster.slurm, segments, row)
 

@@ -18,6 +18,7 @@ from shapleyprio.slurm.port import PendingQueue
 from shapleyprio.store import ExceptionRow, Store
 from tests.daemon.consortium import NAME, QUIET, Cluster, Service, config
 from tests.daemon.pushing.test_pausing import pause, resume
+from tests.store.examples import exception
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,16 +53,8 @@ def waiting(request: pytest.FixtureRequest, store: Store) -> Service:
 def put_first(
     service: Service, job: int | str, *, before_all: bool = False, until: int | None = None
 ) -> ExceptionRow:
-    row = ExceptionRow(
-        job_id=0,
-        since=service.slurm.now,
-        label=str(job),
-        organization="",
-        user="ann",
-        reason="a deadline",
-        before_all=before_all,
-        until=until,
-    )
+    as_ordered = {"label": str(job), "organization": "", "before_all": before_all, "until": until}
+    row = exception(0, service.slurm.now, **as_ordered)
     segments = segments_of(service.config, NAME)
     first, *_ = orders.put_first(service.store.cluster(NAME), service.slurm, segments, row)
     return first
