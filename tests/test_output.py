@@ -23,7 +23,7 @@ def test_a_file_appears_whole(tmp_path: Path) -> None:
 
 
 def test_bytes_appear_whole(tmp_path: Path) -> None:
-    path = tmp_path / "out.parquet"
+    path = tmp_path / "out.bin"
     with whole_binary_file(path) as file:
         file.write(b"\xff\n")
         file.flush()

@@ -1,7 +1,8 @@
 """Replays logs: what happened, what each policy would have made of it, and what was fair.
 
 A log is read, its jobs and processors are given to organizations, and policies schedule the jobs
-of a window again. Needs ``pip install 'shapleyprio[replay]'``.
+of a window again. Needs ``pip install 'shapleyprio[replay]'``, and pandas for
+`starts_frame` and `comparison_frame`.
 
 A day of two organizations in the Standard Workload Format: at second 0 the first one (user 1)
 floods both processors with four jobs of 100 s, at second 10 the second one (user 2) wants the
@@ -116,7 +117,7 @@ _MODULES = {
     ),
 }
 """Module -> the names it has here. They are imported at first use, so that the light modules, such
-as the registry of policies, is available without numpy and pandas."""
+as the registry of policies, is available without numpy."""
 
 _ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -529,7 +529,7 @@ def test_no_such_log() -> None:
     [
         ("replay", "numpy", "replay"),
         ("audit", "numpy", "replay"),
-        ("experiment", "numpy", "experiment"),
+        ("experiment", "numpy", "replay"),
     ],
 )
 def test_missing_packages_are_named_in_one_line(command: str, missing: str, extra: str) -> None:

@@ -53,12 +53,9 @@ def refuse_missing_directories(*files: tuple[str, Path | None]) -> None:
             raise click.BadParameter(f"there is no directory {file.parent}", param_hint=option)
 
 
-REPLAY = frozenset({"numpy", "pandas"})
-
 EXTRAS = {
-    "replay": REPLAY,
-    "experiment": REPLAY | {"pyarrow"},
-    "trial": REPLAY | {"psutil"},
+    "replay": frozenset({"numpy"}),
+    "trial": frozenset({"numpy", "psutil"}),
     "report": frozenset({"jinja2", "markupsafe", "vl_convert"}),
 }
 """Extra of the package -> what it brings."""

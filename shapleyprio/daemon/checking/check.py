@@ -28,7 +28,7 @@ from shapleyprio.daemon.checking.check_priorities import (
     check_weights,
 )
 from shapleyprio.daemon.checking.check_table import check_table
-from shapleyprio.daemon.estimation.packages import REMEDY, missing_packages
+from shapleyprio.daemon.estimation.packages import REMEDY, numpy_is_missing
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity
@@ -108,12 +108,12 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
 
 
 def _packages(config: Config) -> Iterator[Finding]:
-    if RULES[config.fairness.rule].estimates and (missing := missing_packages()):
+    if RULES[config.fairness.rule].estimates and numpy_is_missing():
         yield Finding(
             Severity.WARNING,
             "fairness.rule",
-            f"{config.fairness.rule!r} estimates contributions, for which Python packages are "
-            f"missing here ({', '.join(missing)}): directcontr ranks in its place",
+            f"{config.fairness.rule!r} estimates contributions, for which numpy is missing here: "
+            "directcontr ranks in its place",
             REMEDY,
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from shapleyprio.config import Address, Config
-from shapleyprio.daemon.estimation.packages import missing_packages
+from shapleyprio.daemon.estimation.packages import numpy_is_missing
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import Store, StoreError
 
@@ -41,11 +41,11 @@ def check_host(config: Config) -> Iterator[Finding]:
             )
     if config.metrics.address is not None and not is_steered:
         yield from _address(config.metrics.address)
-    if config.drift.interval is not None and (missing := missing_packages()):
+    if config.drift.interval is not None and numpy_is_missing():
         yield Finding(
             Severity.NOTICE,
             "drift.interval",
-            f"Python packages are missing here ({', '.join(missing)}): nothing is replayed",
+            "numpy is missing here: nothing is replayed",
             "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]', or set "
             'drift.interval to "off"',
         )

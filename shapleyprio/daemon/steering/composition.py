@@ -16,7 +16,7 @@ from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.accounting.moves import called
 from shapleyprio.daemon.accounting.tally import Opening
 from shapleyprio.daemon.estimation.live import LiveEstimates
-from shapleyprio.daemon.estimation.packages import missing_packages
+from shapleyprio.daemon.estimation.packages import numpy_is_missing
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.daemon.forecasting.live import WORKER as FORECASTER
 from shapleyprio.daemon.forecasting.live import ForecastingWorker, LiveForecasts
@@ -62,7 +62,7 @@ class CycleMaker:
         self._url = url
         self._patience = patience
         # who has no use for estimates may not have what both need
-        self._forecast_gauges = None if missing_packages() else forecast_gauges
+        self._forecast_gauges = None if numpy_is_missing() else forecast_gauges
         self._estimates: dict[str, LiveEstimates] = {}
         self._forecasts: dict[str, LiveForecasts] = {}
 

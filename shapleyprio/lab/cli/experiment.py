@@ -144,7 +144,7 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
 @output_option(
     "--results",
     "results_file",
-    help="Write a row for each window and policy there, as .parquet or .csv.",
+    help="Write a row for each window and policy there, as CSV.",
 )
 @json_option
 @report_options
@@ -169,7 +169,7 @@ def command(**options: Any) -> None:
         general=general_parameters(options), report=report_parameters(options), **options
     )
     refuse_contradictions(parameters)
-    with packages_needed("experiment"):
+    with packages_needed("experiment", "replay"):
         from shapleyprio.lab.cli.experimenting import experiment
     check_report_packages(parameters.report)
     with termination_unwinds():

@@ -15,7 +15,6 @@ from rich.progress import Progress as Bars
 
 from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.options.parameters import SLURM_WORKERS
-from shapleyprio.cli.options.refusals import packages_needed
 from shapleyprio.cli.options.remedies import remedies_of
 from shapleyprio.cli.options.reporting import publish
 from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
@@ -50,8 +49,6 @@ def experiment(parameters: ExperimentParameters) -> None:
     """Runs an experiment, and shows and writes the results."""
     if parameters.results_file is not None:
         check_writable(parameters.results_file)
-        with packages_needed("--results", "experiment"):
-            import pandas as pd  # noqa: F401  # found out before anything is computed
     runner = runner_for(parameters)
     made = made_of(parameters)
     kept = None if parameters.keep is None else ResultCache.of(parameters.keep, made)

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shapleyprio.common.output import inert_cell, whole_binary_file, whole_file
+from shapleyprio.common.output import inert_cell, whole_file
 from shapleyprio.lab.experiment.cells import Experiment, ExperimentError, Row
 from shapleyprio.lab.experiment.keeping import manifest_of
 from shapleyprio.lab.experiment.summary import Line
 
-ENDINGS = (".parquet", ".csv")
-
 
 def check_writable(file: Path) -> None:
-    """Finds out before anything is computed whether rows can be written in that format.
+    """Finds out before anything is computed whether rows can be written there.
 
     Raises:
-        ExperimentError: the name has no known ending, or its package is missing.
+        ExperimentError: the name does not end as that of CSV.
     """
-    if file.suffix not in ENDINGS:
-        raise ExperimentError(f"{file}: name it .parquet or .csv, as the format is to be")
-    if file.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise ExperimentError(
-            f"{file}: Parquet needs one more package: pip install 'shapleyprio[experiment]'; "
-            "or name it .csv"
-        )
+    if file.suffix != ".csv":
+        raise ExperimentError(f"{file}: rows are written as CSV; name it .csv")
 
 
 def write_rows(file: Path, rows: Sequence[Row]) -> None:
@@ -37,16 +30,13 @@ def write_rows(file: Path, rows: Sequence[Row]) -> None:
     Raises:
         OutputError: it cannot be written.
     """
-    import pandas as pd  # takes a third of a second, and most runs write no rows
-
-    frame = pd.DataFrame.from_records(list(rows))
-    if file.suffix == ".csv":
-        frame = frame.map(lambda value: inert_cell(value) if isinstance(value, str) else value)
-        with whole_file(file) as stream:
-            frame.to_csv(stream, index=False, lineterminator="\n")
-        return
-    with whole_binary_file(file) as binary:
-        frame.to_parquet(binary, index=False)
+    columns = dict.fromkeys(column for row in rows for column in row)
+    with whole_file(file) as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            cells = {k: inert_cell(v) if isinstance(v, str) else v for k, v in row.items()}
+            writer.writerow(cells)
 
 
 def as_json(experiment: Experiment, rows: Sequence[Row], lines: Sequence[Line]) -> dict[str, Any]:

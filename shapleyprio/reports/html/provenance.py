@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-PACKAGES = ("shapleyprio", "numpy", "pandas", "vl-convert-python")
+PACKAGES = ("shapleyprio", "numpy", "vl-convert-python")
 
 
 def checksum(source: str) -> str:
