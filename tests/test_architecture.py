@@ -40,10 +40,7 @@ def test_every_child_in_python_is_started_isolated() -> None:
     def naming(pattern: str) -> set[str]:
         return {name for name, text in code.items() if re.search(pattern, text)}
 
-    for_dask = "replay/policies/dask_cluster.py"  # the Python of jobs that a user submits
-    assert naming(r"sys\.executable") == {"__main__.py", "common/workers.py", for_dask}
-    assert all(
-        'sys.executable, "-I"' in code[name] for name in ("__main__.py", "common/workers.py")
-    )
+    starting = {"__main__.py", "common/workers.py"}
+    assert naming(r"sys\.executable") == naming(r'sys\.executable, "-I"') == starting
     assert naming(r"\bget_context\b|\bset_start_method\b") == naming("PYTHONSAFEPATH")
     assert not naming(r"[\"'/]python3?[\"'],")

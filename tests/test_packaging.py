@@ -310,7 +310,7 @@ def wanted_by(*groups: str) -> set[str]:
 
 
 LOCKS = {
-    "requirements.lock": ("core", "dev", "demo", "replay", "report", "cluster"),
+    "requirements.lock": ("core", "dev", "demo", "replay", "report"),
     "requirements-runtime.lock": ("core", "package"),
     "requirements-replay.lock": ("core", "package", "replay", "report", "trial"),
     "requirements-build.lock": ("build",),
@@ -331,7 +331,7 @@ def test_a_lock_names_what_is_wanted_in_the_versions_that_are_tested(name: str) 
 
 
 def test_what_a_head_node_installs_is_the_core_alone() -> None:
-    elsewhere = wanted_by("dev", "replay", "report", "cluster") - wanted_by("core", "package")
+    elsewhere = wanted_by("dev", "replay", "report") - wanted_by("core", "package")
     # jinja2 and clustershell need them
     shared = {"markupsafe", "pyyaml"}
     assert elsewhere & set(locked("requirements-runtime.lock")) == shared

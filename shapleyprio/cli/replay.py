@@ -15,7 +15,6 @@ from shapleyprio.cli.options.refusals import (
     refuse,
     refuse_missing_directories,
     refuse_the_same_file,
-    workers_without_slurm,
 )
 from shapleyprio.cli.options.reporting import (
     check_report_packages,
@@ -25,7 +24,6 @@ from shapleyprio.cli.options.reporting import (
 from shapleyprio.cli.options.shared import (
     choice_option,
     count_option,
-    dask_options,
     guarantee_option,
     output_option,
 )
@@ -116,9 +114,6 @@ class CommandOfPolicies(click.Command):
     help="Give jobs processors of their partitions' nodes only, where the log names both.",
 )
 @scheduling_options
-@dask_options(
-    help="Compute ref on the workers of that Dask scheduler; slurm: start some on Slurm.",
-)
 @json_option
 @output_option("--schedule", "schedule_file", help="Write every start there as CSV.")
 @report_options
@@ -166,13 +161,6 @@ def refuse_contradictions(parameters: ReplayParameters) -> None:
             "--epsilon and --confidence set the number of orderings; leave --orderings out",
         ),
         backfill_without_rigid(parameters.wide),
-        workers_without_slurm(parameters.dask, parameters.workers),
-        (
-            parameters.dask is not None
-            and (parameters.horizon is not None or parameters.respect_partitions),
-            "--horizon and --respect-partitions do not go with --dask: ref computes on one core "
-            "with them",
-        ),
     )
     refuse_the_same_file(
         ("--json", parameters.json_file),

@@ -19,7 +19,3 @@ class PolicyError(ReplayError):
 
 class UtilityError(ReplayError):
     """A utility is unknown, or cannot be used here."""
-
-
-class DaskError(ReplayError):
-    """A Dask cluster cannot be used, or failed."""

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -40,7 +39,6 @@ from shapleyprio.lab.bench.replay import (
     recompute,
     replay,
     replay_workloads,
-    spread,
 )
 from shapleyprio.lab.bench.replay.replay import LARGE, Case
 from shapleyprio.lab.cli.bench import ON_LOGS, render
@@ -240,18 +238,6 @@ def test_logs_that_are_not_there_are_named(tmp_path: Path) -> None:
     (line,) = [line for line in result.stderr.splitlines() if "left out" in line]
     assert line == f"shapleyprio: left out: RICC's whole log ({replay.RICC}): not in {tmp_path}"
     assert not [row for row in json.loads(result.stdout)["measurements"] if "RICC" in row["what"]]
-
-
-def test_ref_is_measured_on_one_core_and_on_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
-    # tests/replay/test_on_dask.py has workers in processes of their own
-    threads = partial(distributed.LocalCluster, processes=False)
-    monkeypatch.setattr(distributed, "LocalCluster", threads)
-    monkeypatch.setattr(spread, "ORGANIZATIONS", (spread.FEW_ORGANIZATIONS,))
-    alone, faster = measure("dask")
-    assert (alone["what"], alone["unit"]) == ("ref, 3 organizations, one core", "s")
-    assert (faster["what"], faster["unit"]) == ("ref, 3 organizations, 2 workers: so fast", "times")
-    assert alone["value"] > 0 < faster["value"]
 
 
 def write_contended_log(folder: Path) -> None:

@@ -243,8 +243,6 @@ def test_a_cell_that_cannot_run_ends_it_with_one_line(monkeypatch: pytest.Monkey
             "--backfill goes with --wide rigid",
             ["busy.swf", "--wide", "expand", "--backfill", "none"],
         ),
-        ("--cores does not go with --dask", ["busy.swf", "--dask", "slurm", "--cores", "2"]),
-        ("--workers goes with --dask slurm", ["busy.swf", "--workers", "2"]),
         ("rows are written as CSV; name it .csv", ["busy.swf", "--results", "rows.txt"]),
         ("there is no directory", ["busy.swf", "--results", "nowhere/rows.csv"]),
         ("name the same file", ["busy.swf", "--results", "r.csv", "--json", "r.csv"]),

@@ -6,7 +6,6 @@ import csv
 import json
 import subprocess
 import sys
-from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -15,9 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import main
-from shapleyprio.cli.offline import replaying
 from shapleyprio.replay.measures.turns import counting
-from shapleyprio.replay.policies import POLICIES, PREDICTORS, dask_cluster
+from shapleyprio.replay.policies import POLICIES, PREDICTORS
 from shapleyprio.replay.policies.utilities import UTILITIES
 from tests.cli.offline import OfflineCommand
 
@@ -487,8 +485,6 @@ def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> No
         ("--backfill goes with --wide rigid", "--deal-users 2 --wide expand --backfill easy"),
         ("name the same file", "--deal-users 2 --json a --schedule a"),
         ("there is no directory nowhere", "--deal-users 2 --schedule nowhere/a.csv"),
-        ("--workers goes with --dask slurm", "--deal-users 2 --workers 2"),
-        ("do not go with --dask", "--deal-users 2 --dask tcp://head:1 --horizon 1d"),
         ("write for instance 0:50000", "--deal-users 2 --window 50000"),
         ("write for instance 0:50000", "--deal-users 2 --window 0:0"),
         ("write for instance 0:50000", "--deal-users 2 --window=-5:10"),
@@ -501,23 +497,6 @@ def test_the_number_of_processors_comes_from_the_command_line_or_the_log() -> No
 def test_contradictions_are_usage_errors(message: str, arguments: str) -> None:
     write_log()
     fails(message, *arguments.split())
-
-
-def test_dask_is_for_ref_and_needs_its_packages_and_a_scheduler(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
-    write_log()
-    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.1)
-    fails("no Dask scheduler answers at tcp://127.0.0.1:9 ", *DEAL, "--dask", "tcp://127.0.0.1:9")
-    monkeypatch.setattr(replaying, "connected", lambda *_: nullcontext(object()))
-    fails("--dask is for ref; add --policy ref", *DEAL, "--dask", "x", "--policy", "fcfs")
-
-    def missing(name: str) -> None:
-        raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr(dask_cluster, "import_module", missing)
-    fails("pip install 'shapleyprio[cluster]'", *DEAL, "--dask", "tcp://127.0.0.1:9")
 
 
 def test_no_such_log() -> None:

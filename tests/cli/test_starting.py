@@ -13,7 +13,7 @@ import pytest
 from shapleyprio.cli import COMMANDS
 from shapleyprio.common.workers import PYTHON
 
-NUMBERS = {"numpy", "pandas", "distributed"}
+NUMBERS = {"numpy", "pandas"}
 STORE = {"sqlalchemy", "pydantic"}
 
 

@@ -49,7 +49,7 @@ def after_block(workload: Workload, number: int) -> Keys:
     jobs, seconds = jobs_of(workload), block.seconds
     state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
     record = record_of(workload, jobs, 2**k - 1, 0, wide=block.wide)
-    keys = lattice_keys(k, block, by_second=True)
+    keys = lattice_keys(k, block)
     length = workload.window.length
     blocks = -(-length // seconds)
     last = min(number, blocks - 1) + 1

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -23,7 +22,7 @@ from shapleyprio.cli.offline.workload_tables import (
     where_jobs_ran,
 )
 from shapleyprio.cli.options.json_output import write_json
-from shapleyprio.cli.options.parameters import SLURM_WORKERS, ReplayParameters
+from shapleyprio.cli.options.parameters import ReplayParameters
 from shapleyprio.cli.options.reporting import publish
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
@@ -36,13 +35,11 @@ from shapleyprio.replay.policies import (
     MOST_FOR_REF,
     ORDERINGS,
     RECORDED,
-    REFERENCE,
     guaranteed,
     policy_named,
     reference_for,
     run_policy,
 )
-from shapleyprio.replay.policies.dask_cluster import SLURM, check_dask_packages, connected
 from shapleyprio.replay.results import Result, as_json, results_of, write_schedules
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 from shapleyprio.replay.workloads.partitions import kept_to_partitions
@@ -56,7 +53,7 @@ def replay(parameters: ReplayParameters) -> None:
     """Replays a log, and shows and writes the results."""
     refuse_unknown_policies(guaranteed(parameters.policies or COMPARED, parameters.guarantee))
     confine = kept_to_partitions if parameters.respect_partitions else None
-    with dask_client(parameters) as dask, progress_bars() as bar:
+    with progress_bars() as bar:
         log, workload = workload_for(
             parameters.workload,
             bar,
@@ -66,11 +63,11 @@ def replay(parameters: ReplayParameters) -> None:
             horizon=parameters.horizon,
             confine=confine,
         )
-        workload, results = replayed(parameters, log, workload, bar, dask)
+        workload, results = replayed(parameters, log, workload, bar)
         earlier = None
         if parameters.report.wanted:
             before = workload_before(parameters.workload, log, workload, confine)
-            earlier = None if before is None else replayed(parameters, log, before, bar, dask)
+            earlier = None if before is None else replayed(parameters, log, before, bar)
 
     def page() -> Page:
         from shapleyprio.reports.replay_page import replay_page
@@ -87,27 +84,13 @@ def replay(parameters: ReplayParameters) -> None:
     write_and_show(parameters, log, workload, results)
 
 
-@contextmanager
-def dask_client(parameters: ReplayParameters) -> Iterator[Any]:
-    """Yields a client of the Dask cluster with all its workers; None if none is asked for."""
-    if parameters.dask is None:
-        yield None
-        return
-    check_dask_packages(parameters.dask)
-    workers = parameters.workers or SLURM_WORKERS
-    with connected(parameters.dask, workers) as client:
-        if parameters.dask == SLURM:
-            client.wait_for_workers(workers)  # ref deals its work out once, to those that are there
-        yield client
-
-
 def replayed(
-    parameters: ReplayParameters, log: Log, workload: Workload, bar: ProgressBar, dask: Any
+    parameters: ReplayParameters, log: Log, workload: Workload, bar: ProgressBar
 ) -> tuple[Workload, Sequence[Result]]:
     """Returns the workload as the policies knew it, and what came of each."""
     if any(policy_named(policy).uses_history for policy in parameters.policies):
         workload = with_history(workload, log)
-    return workload, results_of(workload, run(parameters, workload, bar, dask))
+    return workload, results_of(workload, run(parameters, workload, bar))
 
 
 def refuse_unknown_policies(policies: Sequence[str]) -> None:
@@ -116,16 +99,12 @@ def refuse_unknown_policies(policies: Sequence[str]) -> None:
         policy_named(policy)
 
 
-def run(
-    parameters: ReplayParameters, workload: Workload, bar: ProgressBar, dask: Any
-) -> list[Schedule]:
+def run(parameters: ReplayParameters, workload: Workload, bar: ProgressBar) -> list[Schedule]:
     """Runs the policies, each once."""
     policies = list(dict.fromkeys(parameters.policies)) or default_policies(workload)
     policies = guaranteed(policies, parameters.guarantee)
     if "rand" not in policies and (parameters.orderings or parameters.epsilon) is not None:
         raise click.UsageError("the number of orderings is for rand; add --policy rand")
-    if dask is not None and REFERENCE not in policies:
-        raise click.UsageError(f"--dask is for {REFERENCE}; add --policy {REFERENCE}")
     orderings = orderings_of(parameters, workload)
     check_orderings(orderings)  # before another policy runs for hours
     return [
@@ -135,7 +114,6 @@ def run(
             seed=parameters.workload.seed,
             orderings=orderings,
             cores=parameters.cores,
-            dask=dask,
             estimation=parameters.estimation,
             progress=bar(policy, workload.window.length),
         )

@@ -10,9 +10,6 @@ from pathlib import Path
 from shapleyprio.replay.policies import Estimation
 from shapleyprio.replay.workloads.choices import Backfill, Doubt, Format, Placement, Shares, Wide
 
-SLURM_WORKERS = 8
-"""Jobs that `--dask slurm` starts unless another number is given."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadParameters:
@@ -104,8 +101,6 @@ class ReplayParameters(ScheduleParameters):
         placement: which free processors a job gets.
         horizon: age in seconds from which a part gains no more worth.
         respect_partitions: whether jobs only get processors of their partitions' nodes.
-        dask: address of a scheduler for ref, or "slurm".
-        workers: jobs of Slurm to start.
         schedule_file: what to write besides.
     """
 
@@ -116,8 +111,6 @@ class ReplayParameters(ScheduleParameters):
     placement: Placement
     horizon: int | None
     respect_partitions: bool
-    dask: str | None
-    workers: int | None
     schedule_file: Path | None
 
 

@@ -21,11 +21,6 @@ def refuse(*contradictions: tuple[object, str]) -> None:
             raise click.UsageError(message)
 
 
-def workers_without_slurm(dask: str | None, workers: int | None) -> tuple[bool, str]:
-    """Returns a contradiction for `refuse`."""
-    return workers is not None and dask != "slurm", "--workers goes with --dask slurm"
-
-
 def is_given(name: str) -> bool:
     """Returns whether the command that is called was given an option.
 

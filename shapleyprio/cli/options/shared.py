@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from shapleyprio.cli.options.parameters import SLURM_WORKERS
 from shapleyprio.cli.options.types import WINDOW
 from shapleyprio.replay.workloads.choices import BACKFILLS, DEFAULT_SEED, SHARES, WIDE
 
@@ -207,29 +206,12 @@ backfill_option = choice_option(
 )
 
 
-def cores_option(*, help: str = "Cores to compute on.") -> Option[Any]:  # noqa: A002
+def cores_option() -> Option[Any]:
     """Returns --cores."""
     return click.option(
         "--cores",
         type=click.IntRange(min=1),
         default=lambda: len(os.sched_getaffinity(0)),
         metavar="N",
-        help=f"{help}  [default: all]",
-    )
-
-
-def dask_options(*, help: str) -> Option[Any]:  # noqa: A002
-    """Returns --dask and --workers; `refusals_of_dask` says what goes with them.
-
-    Args:
-        help: what is computed where.
-    """
-    return together(
-        (
-            click.option("--dask", metavar="ADDRESS", help=help),
-            count_option(
-                "--workers",
-                help=f"With --dask slurm: jobs to start.  [default: {SLURM_WORKERS}]",
-            ),
-        )
+        help="Cores to compute on.  [default: all]",
     )

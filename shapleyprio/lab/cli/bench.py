@@ -33,7 +33,7 @@ ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizati
 OF_CYCLES = ("scale", "pool", "year")
 """Parts that are cycles for minutes."""
 
-OF_REPLAY = ("peers", "recompute", "forecasts", "dask", "exports")
+OF_REPLAY = ("peers", "recompute", "forecasts", "exports")
 """Other parts of the offline replay."""
 
 PARTS = (
@@ -143,8 +143,6 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             scratch and again when an hour was added; seconds of one core, some minutes
     forecasts  when 10,000 waiting jobs will start, of which none, some or half depend on
             others; seconds of one core, some minutes
-    dask    ref of 14 and 16 organizations on one core and by two workers of a Dask cluster
-            on this machine; needs the packages of shapleyprio[cluster], some minutes
     exports  reading 10,000,000 lines of sacct, plain and compressed by xz and by zstd; some
             minutes, and 3 GB of disk in TMPDIR
     organizations  how exact estimated contributions of whole jobs are among 5 to 50
@@ -293,7 +291,7 @@ def measure_replays(
         ReplayError: packages are missing.
     """
     with packages_needed("bench", "replay"):
-        from shapleyprio.lab.bench.replay import exports, foreseen, peers, recompute, spread
+        from shapleyprio.lab.bench.replay import exports, foreseen, peers, recompute
     if parameters.part == "peers":
         logs = needed_logs(parameters.part, parameters.logs)
         yield from peers.measure_peers(logs, folder, bar)
@@ -301,10 +299,8 @@ def measure_replays(
         yield from recompute.measure_recompute(bar)
     elif parameters.part == "forecasts":
         yield from foreseen.measure_forecasts(folder, bar)
-    elif parameters.part == "exports":
-        yield from exports.measure_exports(folder, bar)
     else:
-        yield from spread.measure_dask(bar)
+        yield from exports.measure_exports(folder, bar)
 
 
 def needed_logs(part: str, logs: Path | None) -> Path:

@@ -22,7 +22,6 @@ from shapleyprio.cli.options.refusals import (
     refuse,
     refuse_missing_directories,
     refuse_the_same_file,
-    workers_without_slurm,
 )
 from shapleyprio.cli.options.reporting import (
     check_report_packages,
@@ -33,7 +32,6 @@ from shapleyprio.cli.options.shared import (
     backfill_option,
     cores_option,
     count_option,
-    dask_options,
     guarantee_option,
     output_option,
     processor_shares_option,
@@ -136,10 +134,7 @@ def parse_counts(_context: click.Context, _option: click.Parameter, text: str) -
 @backfill_option
 @estimation_options
 @seed_option
-@cores_option(help="Cores of this machine to compute on.")
-@dask_options(
-    help="Compute on the workers of that Dask scheduler instead; slurm: start some on Slurm.",
-)
+@cores_option()
 @keep_option("cells")
 @output_option(
     "--results",
@@ -221,8 +216,6 @@ def refuse_contradictions(parameters: ExperimentParameters) -> None:
             parameters.forecasts is not None and parameters.general.contended is not None,
             "--contended does not go with --forecasts, which draws windows in which jobs wait",
         ),
-        (parameters.dask is not None and is_given("cores"), "--cores does not go with --dask"),
-        workers_without_slurm(parameters.dask, parameters.workers),
         (
             parameters.keep is not None and any("://" in log for log in parameters.logs),
             "--keep goes with files only: a store grows, and cells kept would be of another log",

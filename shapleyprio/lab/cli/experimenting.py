@@ -14,7 +14,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bars
 
 from shapleyprio.cli.options.json_output import write_json
-from shapleyprio.cli.options.parameters import SLURM_WORKERS
 from shapleyprio.cli.options.remedies import remedies_of
 from shapleyprio.cli.options.reporting import publish
 from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
@@ -28,14 +27,13 @@ from shapleyprio.lab.experiment.cells import (
     PresetParameters,
     Row,
 )
-from shapleyprio.lab.experiment.cluster import on_dask
 from shapleyprio.lab.experiment.forecast_windows import forecasts_experiment
 from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.keeping import ResultCache
 from shapleyprio.lab.experiment.logs import logs_among
 from shapleyprio.lab.experiment.presets import preset_experiment
 from shapleyprio.lab.experiment.results import as_json, check_writable, write_rows
-from shapleyprio.lab.experiment.running import CellsProgress, Runner, on_cores, run
+from shapleyprio.lab.experiment.running import CellsProgress, run
 from shapleyprio.lab.experiment.summary import Line, summary_of
 
 if TYPE_CHECKING:
@@ -49,21 +47,13 @@ def experiment(parameters: ExperimentParameters) -> None:
     """Runs an experiment, and shows and writes the results."""
     if parameters.results_file is not None:
         check_writable(parameters.results_file)
-    runner = runner_for(parameters)
     made = made_of(parameters)
     kept = None if parameters.keep is None else ResultCache.of(parameters.keep, made)
     with progress_bar(len(made.cells)) as progress:
-        rows = run(made, runner, kept=kept, progress=progress)
+        rows = run(made, parameters.cores, kept=kept, progress=progress)
     write_and_show(parameters, made, rows)
     if all(row[made.value] is None for row in rows):
         raise ExperimentError("no value could be computed, for the reason above")
-
-
-def runner_for(parameters: ExperimentParameters) -> Runner:
-    """Returns what runs the cells."""
-    if parameters.dask is None:
-        return on_cores(parameters.cores)
-    return on_dask(parameters.dask, parameters.workers or SLURM_WORKERS)
 
 
 def made_of(parameters: ExperimentParameters) -> Experiment:

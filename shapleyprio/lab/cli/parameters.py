@@ -154,8 +154,6 @@ class ExperimentParameters:
         seed: of all random draws.
         general: parameters of the general experiment; a preset has its own.
         cores: to compute on.
-        dask: address of a scheduler, or "slurm".
-        workers: jobs of Slurm to start.
         keep: directory for finished cells.
         results_file, json_file, report: what to write.
     """
@@ -168,8 +166,6 @@ class ExperimentParameters:
     seed: int
     general: WindowsParameters
     cores: int
-    dask: str | None
-    workers: int | None
     keep: Path | None
     results_file: Path | None
     json_file: Path | None

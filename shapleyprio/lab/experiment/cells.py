@@ -21,8 +21,8 @@ class ExperimentError(ReplayError):
 class Cell(Protocol):
     """One unit of work and of resumption: a frozen, picklable dataclass of plain parameters.
 
-    Cells run in other processes and on other machines, in any order. What a cell needs it reads
-    itself; logs that many cells need are kept in a small cache of the process.
+    Cells run in other processes, in any order. What a cell needs it reads itself; logs that many
+    cells need are kept in a small cache of the process.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Runs an experiment's cells, on this machine's cores or wherever a runner takes them."""
+"""Runs an experiment's cells, each on a core."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ from shapleyprio.lab.experiment.keeping import ResultCache
 Finished = Generator[tuple[int, list[Row]], None, None]
 """The index of a cell that was run, and its rows; closing it stops the rest."""
 
-Runner = Callable[[Sequence[Cell]], Finished]
-
 CellsProgress = Callable[[int, int], None]
 """Called with how many cells are finished, and how many of them were already kept."""
 
 
 def run(
     experiment: Experiment,
-    runner: Runner,
+    cores: int,
     *,
     kept: ResultCache | None = None,
     progress: CellsProgress | None = None,
@@ -35,7 +33,7 @@ def run(
 
     Args:
         experiment: what to run.
-        runner: runs cells in any order.
+        cores: on which cells run, in any order; with one no process is started.
         kept: where finished cells are kept; None to keep them in memory only.
         progress: called whenever a cell is finished.
 
@@ -43,7 +41,7 @@ def run(
         The rows of all cells, in the cells' order.
 
     Raises:
-        ReplayError: a cell cannot be run.
+        ReplayError: a cell cannot be run, or a process ended without a word.
         OutputError: its rows cannot be kept, or another cell's are kept.
     """
     report = progress or (lambda _finished, _kept: None)
@@ -51,7 +49,7 @@ def run(
     before = len(rows)
     report(before, before)
     left = [number for number in range(len(experiment.cells)) if number not in rows]
-    with closing(runner([experiment.cells[number] for number in left])) as finished:
+    with closing(_finished([experiment.cells[number] for number in left], cores)) as finished:
         for index, of_cell in finished:
             number = left[index]
             if kept is not None:
@@ -61,19 +59,10 @@ def run(
     return [row for number in range(len(experiment.cells)) for row in rows[number]]
 
 
-def on_cores(cores: int) -> Runner:
-    """Returns a runner that uses so many processes of this machine; with one core it needs none.
-
-    Raises:
-        ExperimentError: (while running) a process ended without a word.
-    """
-
-    def runner(cells: Sequence[Cell]) -> Finished:
-        if cores == 1 or len(cells) <= 1:
-            return _here(cells)
-        return _in_processes(cells, min(cores, len(cells)))
-
-    return runner
+def _finished(cells: Sequence[Cell], cores: int) -> Finished:
+    if cores == 1 or len(cells) <= 1:
+        return _here(cells)
+    return _in_processes(cells, min(cores, len(cells)))
 
 
 def _here(cells: Sequence[Cell]) -> Finished:
@@ -88,7 +77,7 @@ def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
     pool = ProcessPoolExecutor(processes, mp_context=spawn, initializer=_end_when_parent_ends)
     try:
         with _interrupts_held_back(), _current_directory_ignored():  # and so in what starts here
-            indices = {pool.submit(run_cell, cell): index for index, cell in enumerate(cells)}
+            indices = {pool.submit(cell.run): index for index, cell in enumerate(cells)}
         for future in as_completed(indices):
             yield indices.pop(future), future.result()
     except BrokenProcessPool:
@@ -101,11 +90,6 @@ def _in_processes(cells: Sequence[Cell], processes: int) -> Finished:
             child.terminate()
             child.join()
         pool.shutdown(cancel_futures=True)  # its thread ends when its processes have
-
-
-def run_cell(cell: Cell) -> list[Row]:
-    """Runs a cell; for runners, as something that can be sent to other processes."""
-    return cell.run()
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def _block(longest: int, workload: Workload) -> Block:
 
 def _keys(workload: Workload, block: Block) -> Keys:
     k, unions = len(workload.owned), workload.unions
-    return lattice.lattice_keys(k, block, by_second=True, unions=unions)
+    return lattice.lattice_keys(k, block, unions=unions)
 
 
 def _start(world: World, length: int) -> Run:

@@ -245,6 +245,6 @@ def ref_world(
     block = ref_block(workload)  # refuses what would need too much memory below
     state = coalitions_in(workload, jobs, members_of(np.arange(2**k), k), block)
     unions = workload.unions
-    keys = lattice_keys(k, block, by_second=True, more_lists=more_lists, unions=unions)
+    keys = lattice_keys(k, block, more_lists=more_lists, unions=unions)
     record = record_of(workload, jobs, 2**k - 1 if recorded else NOBODY, seed, wide=block.wide)
     return world_of(workload, jobs, state, keys, record)

@@ -59,7 +59,6 @@ def lattice_keys(
     organizations: int,
     block: Block,
     *,
-    by_second: bool,
     more_lists: int = 0,
     unions: Sequence[int] | None = None,
 ) -> Keys:
@@ -72,18 +71,16 @@ def lattice_keys(
             noted of all coalitions is enough (`native/owen.h`), and rows are never written to.
         more_lists: longest notes for which there is room besides LISTS; when it is full, rows are
             made of what is noted. Where keys are found by second there is room for all.
-        by_second: whether keys may be found so if one limb is enough.
     """
     count = 2**organizations
-    found = unions is not None or (by_second and not block.wide)
-    by = by_second_of(organizations if found else 0, block)
+    by_second = by_second_of(0 if block.wide and unions is None else organizations, block)
     keys = keys_of(
         rows=count,
         coalitions=count,
         block=block,
         lattice=True,
         tracked=count,
-        lists=count if len(by.members) != 0 else min(count, LISTS + more_lists),
+        lists=count if len(by_second.members) != 0 else min(count, LISTS + more_lists),
     )
     factors = [factorial(members - 1) for members in range(1, organizations + 1)]
     divisors = [odd_divisor(members) for members in range(1, organizations + 1)]
@@ -92,7 +89,7 @@ def lattice_keys(
     keys.factor[1:] = np.array(factors)[others]
     keys.inverse[1:] = np.array(inverses, dtype=np.uint64).view(np.int64)[others]
     keys.shrink[1:] = np.array([1 / divisor for divisor in divisors])[others]
-    return keys._replace(by_second=by)
+    return keys._replace(by_second=by_second)
 
 
 def odd_divisor(members: int) -> int:
@@ -138,19 +135,6 @@ def run_blocks(
 @native("lattice_use_cheaper")
 def use_cheaper(keys: Keys) -> None:
     """Decides by what the last blocks asked for whether keys are found by second or in rows."""
-
-
-@native("lattice_begin_block")
-def begin_block(keys: Keys, second: int) -> None:
-    """Goes on to another block, of which there are no keys yet."""
-
-
-@native("lattice_run_lazily")
-def run_lazily(world: World, first: int, last: int, arriving: int, until: int) -> None:
-    """Brings coalitions `first` to before `last` through the block of the keys.
-
-    Values are made only if one of them has to choose, and then of smaller numbers only.
-    """
 
 
 @native("lattice_run_part")

@@ -51,9 +51,7 @@ def on_many_cores(world: World, block: Block, length: int, cores: int) -> Iterat
     parts = parts_for(cores)
     size = 2**organizations // parts
     kept = FEWEST_BLOCKS_KEPT if organizations >= MANY_ORGANIZATIONS else BLOCKS_KEPT
-    more = (
-        lattice_keys(organizations, block, by_second=True, more_lists=parts) for _ in range(1, kept)
-    )
+    more = (lattice_keys(organizations, block, more_lists=parts) for _ in range(1, kept))
     worlds = [packed(world), *(world._replace(keys=keys) for keys in more)]
     by_second = world.keys.by_second
     lists = size if len(by_second.members) != 0 else 1  # rows are made of a list at once

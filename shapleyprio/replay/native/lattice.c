@@ -8,14 +8,13 @@
 #include "notes.h"
 #include "values.h"
 
-/* Brings coalitions `first` to before `last` through the block of the keys.
+/* Brings all coalitions through the block of the keys.
  *
  * Values are made only if one of them has to choose, and then of smaller numbers only. */
-EXPORTED void lattice_run_lazily(const World *world, int64_t first, int64_t last, int64_t arriving,
-                        int64_t until) {
-    for (int64_t c = first; c < last;) {
-        c = engine_advance(KEYED, world, c, last, arriving, until);
-        if (c == last)
+static void run_lazily(const World *world, int64_t every, int64_t arriving, int64_t until) {
+    for (int64_t c = 1; c < every;) {
+        c = engine_advance(KEYED, world, c, every, arriving, until);
+        if (c == every)
             return;
         value_before(world, c);
         if (world->state.undecided.at[c] == 0) /* it stopped for want of room */
@@ -44,7 +43,7 @@ EXPORTED int64_t lattice_run_blocks(const World *world, const Ints *arriving, in
             keys->begin.at[1] = keys->by_second.made.at[0] = 1;
             engine_advance(KEYED, world, 1, every, arriving->at[block], until);
         } else {
-            lattice_run_lazily(world, 1, every, arriving->at[block], until);
+            run_lazily(world, every, arriving->at[block], until);
         }
         choices->at[0] += keys->begin.at[3] != 0;
     }
@@ -52,8 +51,6 @@ EXPORTED int64_t lattice_run_blocks(const World *world, const Ints *arriving, in
 }
 
 EXPORTED void lattice_use_cheaper(const Keys *keys) { use_cheaper(keys); }
-
-EXPORTED void lattice_begin_block(const Keys *keys, int64_t second) { begin_block(keys, second); }
 
 EXPORTED void lattice_make_potentials(const Keys *keys, int64_t last) { make_potentials(keys, last); }
 

@@ -11,7 +11,6 @@
 typedef struct { int64_t *at; int64_t n[3]; } Ints;
 typedef struct { int32_t *at; int64_t n[3]; } Ints32;
 typedef struct { uint64_t *at; int64_t n[3]; } Words;
-typedef struct { uint16_t *at; int64_t n[3]; } Words16;
 typedef struct { double *at; int64_t n[3]; } Floats;
 typedef struct { uint8_t *at; int64_t n[3]; } Bools;
 typedef struct { uint8_t *at; int64_t n[3]; } Bytes;

@@ -21,7 +21,6 @@ from shapleyprio.replay.engine.beginning import (
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.limits import check_orderings, rand_block, ref_block
 from shapleyprio.replay.engine.schedule import CoalitionValues, Schedule
-from shapleyprio.replay.engine.state import Coalitions, Record
 from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.policies.one_schedule import schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
@@ -45,16 +44,9 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
         world = ref_world(workload, options.seed)
         steps = lattice.on_one_core(world, length)
     seconds = timed(steps, options.progress)
-    return schedule_of_ref(workload, options.seed, world.state, world.record, seconds)
-
-
-def schedule_of_ref(
-    workload: Workload, seed: int, state: Coalitions, record: Record, seconds: float
-) -> Schedule:
-    """Returns what came of all coalitions at the window's end."""
-    values = values_at(state, workload.window.length)
+    values = values_at(world.state, length)
     return replace(
-        schedule_of(workload, "ref", seed, state, record, seconds),
+        schedule_of(workload, "ref", options.seed, world.state, world.record, seconds),
         contribution=owen(values.tolist(), workload.unions),
         coalitions=CoalitionValues(np.arange(1, len(values)), values[1:]),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shapleyprio.common.wording import seconds_in
 from shapleyprio.fairness.rules import RULES
@@ -43,7 +43,6 @@ def run_policy(
     seed: int = DEFAULT_SEED,
     orderings: int = ORDERINGS,
     cores: int = 1,
-    dask: Any = None,
     estimation: Estimation = DEFAULT_ESTIMATION,
     progress: ProgressCallback | None = None,
 ) -> Schedule:
@@ -56,7 +55,6 @@ def run_policy(
         seed: of all random draws.
         orderings: random orderings that rand samples.
         cores: processors that ref, shapley and live may compute on.
-        dask: client (`distributed.Client`) of workers on which ref computes instead.
         estimation: of contributions by shapley and live.
         progress: called with the second of the window that was reached.
 
@@ -64,13 +62,11 @@ def run_policy(
         PolicyError: there is no such policy, it needs what the log does not have, or numbers may
             get larger than can be compared exactly.
         UtilityError: there is no such utility, or it cannot be used for this workload.
-        DaskError: the workers cannot do it, or one is gone.
     """
     options = RunOptions(
         seed=seed,
         orderings=orderings,
         cores=cores,
-        dask=dask,
         estimation=estimation,
         progress=progress or no_progress,
     )

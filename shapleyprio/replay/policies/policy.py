@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
 from shapleyprio.replay.progress import ProgressCallback
@@ -35,7 +35,6 @@ class RunOptions:
         seed: of all random draws.
         orderings: random orderings that rand samples.
         cores: processors that ref, shapley and live may compute on.
-        dask: client (`distributed.Client`) of workers on which ref computes instead; None without.
         estimation: of contributions by shapley and live.
         guarantee: when a job goes first that fits into what its organization lends in its
             partition; None for never. Those that say what is fair or was, have none.
@@ -46,7 +45,6 @@ class RunOptions:
     seed: int = DEFAULT_SEED
     orderings: int = ORDERINGS
     cores: int = 1
-    dask: Any = None
     estimation: Estimation = DEFAULT_ESTIMATION
     guarantee: Guarantee | None = None
     progress: ProgressCallback = no_progress

@@ -56,10 +56,6 @@ RULE = "rule"
 
 
 def _ref(workload: Workload, options: RunOptions) -> Schedule:
-    if options.dask is not None:
-        from shapleyprio.replay.policies.on_dask import ref_on_dask
-
-        return ref_on_dask(workload, options)
     from shapleyprio.replay.policies.coalitions import ref
 
     return ref(workload, options)

@@ -21,7 +21,7 @@ from shapleyprio.lab.experiment.cells import ExperimentError, Row
 from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.keeping import ResultCache
 from shapleyprio.lab.experiment.parameters import WindowsParameters
-from shapleyprio.lab.experiment.running import on_cores, run
+from shapleyprio.lab.experiment.running import run
 from tests.lab.experiment.examples import (
     Dying,
     Failing,
@@ -37,13 +37,13 @@ SLOW = """
 import sys
 from pathlib import Path
 from shapleyprio.lab.experiment.keeping import ResultCache
-from shapleyprio.lab.experiment.running import on_cores, run
+from shapleyprio.lab.experiment.running import run
 from tests.lab.experiment.slow import slow_experiment
 
 if __name__ == "__main__":
     made = slow_experiment()
     try:
-        run(made, on_cores(2), kept=ResultCache.of(Path(sys.argv[1]), made))
+        run(made, cores=2, kept=ResultCache.of(Path(sys.argv[1]), made))
     except KeyboardInterrupt:
         print("interrupted")
 """
@@ -62,7 +62,7 @@ def test_rows_come_in_the_order_of_the_cells_however_many_cores(tmp_path: Path, 
     reported: list[tuple[int, int]] = []
     rows = run(
         squares(tmp_path / "trail", 4),
-        on_cores(cores),
+        cores,
         progress=lambda finished, kept: reported.append((finished, kept)),
     )
     assert rows == rows_of(4)
@@ -73,12 +73,12 @@ def test_rows_come_in_the_order_of_the_cells_however_many_cores(tmp_path: Path, 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     trail, directory = tmp_path / "trail", tmp_path / "kept"
     made = squares(trail, 3)
-    first = run(made, on_cores(1), kept=ResultCache.of(directory, made))
+    first = run(made, cores=1, kept=ResultCache.of(directory, made))
     (directory / "cells" / "square-1.json").unlink()
     reported: list[tuple[int, int]] = []
     again = run(
         made,
-        on_cores(1),
+        cores=1,
         kept=ResultCache.of(directory, made),
         progress=lambda finished, kept: reported.append((finished, kept)),
     )
@@ -91,7 +91,7 @@ def test_more_cells_of_the_same_experiment_go_on_where_it_ended(tmp_path: Path) 
     trail, directory = tmp_path / "trail", tmp_path / "kept"
     for count in (2, 4):
         made = squares(trail, count)
-        run(made, on_cores(1), kept=ResultCache.of(directory, made))
+        run(made, cores=1, kept=ResultCache.of(directory, made))
     assert runs_in(trail) == [0, 1, 2, 3]
 
 
@@ -99,7 +99,7 @@ def test_a_cell_that_fails_ends_the_run_and_leaves_what_was_finished(tmp_path: P
     trail, directory = tmp_path / "trail", tmp_path / "kept"
     made = experiment_of([*squares(trail, 2).cells, Failing()])
     with pytest.raises(ReplayError, match="nobody can run this"):
-        run(made, on_cores(1), kept=ResultCache.of(directory, made))
+        run(made, cores=1, kept=ResultCache.of(directory, made))
     assert len(list((directory / "cells").iterdir())) == 2
 
 
@@ -109,27 +109,27 @@ def test_processes_ignore_the_current_directory_and_this_one_does_not_begin_to(
     (tmp_path / "numpy.py").write_text("raise SystemExit('imported from the current directory')")
     monkeypatch.chdir(tmp_path)
     before = dict(os.environ)
-    assert run(squares(tmp_path / "trail", 2), on_cores(2))
+    assert run(squares(tmp_path / "trail", 2), cores=2)
     assert dict(os.environ) == before
 
 
 def test_an_error_comes_back_from_another_process() -> None:
     with pytest.raises(ReplayError, match="nobody can run this"):
-        run(experiment_of([Failing("one"), Failing("two")]), on_cores(2))
+        run(experiment_of([Failing("one"), Failing("two")]), cores=2)
 
 
 def test_neither_a_process_nor_a_thread_is_left(tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    run(squares(tmp_path / "trail", 3), on_cores(2))
+    run(squares(tmp_path / "trail", 3), cores=2)
     with pytest.raises(ReplayError):
-        run(experiment_of([Failing("one"), Failing("two")]), on_cores(2))
+        run(experiment_of([Failing("one"), Failing("two")]), cores=2)
     assert set(threading.enumerate()) == before
     assert not active_children()
 
 
 def test_a_process_that_dies_is_reported_in_one_line() -> None:
     with pytest.raises(ExperimentError, match="killed from outside") as caught:
-        run(experiment_of([Dying(1), Dying(2)]), on_cores(2))
+        run(experiment_of([Dying(1), Dying(2)]), cores=2)
     assert caught.value.remedy is Remedy.FEWER_CORES
 
 
@@ -197,10 +197,10 @@ def test_another_experiment_is_refused(tmp_path: Path) -> None:
 def test_another_seed_is_refused(tmp_path: Path) -> None:
     trail = tmp_path / "trail"
     made = squares(trail, 1)
-    run(made, on_cores(1), kept=ResultCache.of(tmp_path / "kept", made))
+    run(made, cores=1, kept=ResultCache.of(tmp_path / "kept", made))
     other = squares(trail, 1, seed=1)
     with pytest.raises(OutputError, match=r"square-0\.json: .* other parameters"):
-        run(other, on_cores(1), kept=ResultCache.of(tmp_path / "kept", other))
+        run(other, cores=1, kept=ResultCache.of(tmp_path / "kept", other))
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
@@ -247,4 +247,4 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     damaged = tmp_path / "kept" / "cells" / "square-0.json"
     damaged.write_text("{")
     with pytest.raises(OutputError, match=f"{damaged}: .*remove it to go on"):
-        run(made, on_cores(1), kept=kept)
+        run(made, cores=1, kept=kept)

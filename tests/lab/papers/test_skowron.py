@@ -10,7 +10,7 @@ import pytest
 
 from shapleyprio.lab.experiment.cells import ExperimentError, PresetParameters, Row
 from shapleyprio.lab.experiment.presets import preset_experiment
-from shapleyprio.lab.experiment.running import on_cores, run
+from shapleyprio.lab.experiment.running import run
 from shapleyprio.lab.papers.skowron.preset import POLICIES, SkowronCell, skowron_2013
 from shapleyprio.lab.papers.skowron.tables import tables
 from tests.replay.traces import trace
@@ -120,7 +120,7 @@ def test_figure_10_has_a_column_for_each_number_of_organizations() -> None:
 
 def test_on_the_papers_own_log_every_policy_is_held_against_ref() -> None:
     made = skowron_2013(PresetParameters({LPC: trace(LPC)}, windows=3, exhibits=["table-2"]))
-    rows = run(made, on_cores(1))
+    rows = run(made, cores=1)
     assert len(rows) == 3 * 2 * len(POLICIES)
     assert all(isinstance(row["unfairness"], float) and row["unfairness"] >= 0 for row in rows)
     assert {row["processors"] for row in rows} == {70}

@@ -18,7 +18,6 @@ ARRAYS = {
     np.dtype(np.int64): "Ints",
     np.dtype(np.int32): "Ints32",
     np.dtype(np.uint64): "Words",
-    np.dtype(np.uint16): "Words16",
     np.dtype(np.float64): "Floats",
     np.dtype(np.bool_): "Bools",
     np.dtype(np.uint8): "Bytes",
