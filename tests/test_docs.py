@@ -30,7 +30,6 @@ from shapleyprio.replay import POLICIES, load_organizations
 from shapleyprio.replay.logs.column_names import ASK
 from shapleyprio.replay.policies import RunOptions
 from shapleyprio.replay.policies.own import own_decisions
-from shapleyprio.replay.policies.utilities import UTILITIES
 from shapleyprio.replay.results import SCHEDULE_COLUMNS
 from tests.replay.strategies import Job, workload_of_jobs
 from tests.replay.traces import trace
@@ -138,11 +137,6 @@ def test_the_documented_policy_of_ones_own_runs() -> None:
     workload = workload_of_jobs([1, 0], [Job(0, 0, 2), Job(0, 0, 2), Job(1, 0, 2)], 9)
     schedule = own_decisions(workload, "queues:shortest", names["shortest"], RunOptions())
     assert workload.organization[schedule.job].tolist() == [1, 0, 0]
-
-
-def test_the_replay_document_names_the_utilities_that_ship() -> None:
-    named = re.findall(r"`ref:([a-z-]+)`", REPLAY)
-    assert {*named, "strategy-proof"} == set(UTILITIES)  # which is what ref is for
 
 
 def test_the_replay_document_asks_sacct_for_all_that_the_reader_uses() -> None:

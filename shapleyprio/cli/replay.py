@@ -53,15 +53,12 @@ class CommandOfPolicies(click.Command):
         """Lists the policies as their registry has them."""
         from shapleyprio.fairness.rules import RULES
         from shapleyprio.replay.policies import POLICIES
-        from shapleyprio.replay.policies.utilities import UTILITIES
 
         with formatter.section("Policies, and which organization each serves next"):
             formatter.write_dl([(name, policy.decision) for name, policy in POLICIES.items()])
         with formatter.section("Policies besides"):
             formatter.write_dl(
                 [
-                    *((f"ref:{name}", "ref for this utility") for name in UTILITIES),
-                    ("ref:module:function", "ref for a utility of your own, in Python"),
                     *((f"rule:{name}", f"the order of the daemon's rule {name}") for name in RULES),
                     ("module:function", "the order that your own function in Python returns"),
                 ]

@@ -21,16 +21,6 @@ def members(coalition: int) -> Iterator[int]:
     return (u for u in range(coalition.bit_length()) if coalition >> u & 1)
 
 
-def next_potential(value: int | Fraction, smaller: Sequence[Fraction]) -> Fraction:
-    """Returns the potential of one coalition.
-
-    Args:
-        value: v(C).
-        smaller: P(C−u) for every u in C; at least one.
-    """
-    return (value + sum(smaller, Fraction(0))) / len(smaller)
-
-
 def potential(values: Sequence[int | Fraction]) -> tuple[Fraction, ...]:
     """Returns the potential of every coalition.
 
@@ -47,7 +37,7 @@ def potential(values: Sequence[int | Fraction]) -> tuple[Fraction, ...]:
     potentials = [Fraction(0)]
     for coalition in range(1, len(values)):
         smaller = [potentials[coalition ^ (1 << u)] for u in members(coalition)]
-        potentials.append(next_potential(values[coalition], smaller))
+        potentials.append((values[coalition] + sum(smaller, Fraction(0))) / len(smaller))
     return tuple(potentials)
 
 

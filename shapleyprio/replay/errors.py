@@ -15,7 +15,3 @@ class WorkloadError(ReplayError):
 
 class PolicyError(ReplayError):
     """A policy is unknown, or cannot schedule this workload exactly."""
-
-
-class UtilityError(ReplayError):
-    """A utility is unknown, or cannot be used here."""

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from shapleyprio.cli import main
 from shapleyprio.replay.measures.turns import counting
 from shapleyprio.replay.policies import POLICIES, PREDICTORS
-from shapleyprio.replay.policies.utilities import UTILITIES
 from tests.cli.offline import OfflineCommand
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
@@ -313,13 +312,6 @@ def test_many_organizations_get_rand_unless_ref_is_asked_for() -> None:
     assert output["policies"][0]["unfairness"] is None
 
 
-def test_ref_for_another_utility() -> None:
-    write_log()
-    output = answer(*DEAL, "--wide", "expand", "--policy", "ref:flow-time", "--policy", "ref")
-    assert [one["policy"] for one in output["policies"]] == ["ref:flow-time", "ref"]
-    fails("did you mean 'flow-time'", *DEAL, "--policy", "ref:flowtime")
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [("directcont", "did you mean directcontr?"), ("xyz", "take one of ref, rand, shapley, live")],
@@ -346,10 +338,9 @@ def test_a_policy_of_ones_own(tmp_path: Path) -> None:
     assert "policy 'queues:broken' failed at second" in result.stderr
 
 
-def test_the_help_names_every_policy_and_utility() -> None:
+def test_the_help_names_every_policy() -> None:
     words = CliRunner().invoke(main, ["replay", "--help"]).output.replace("-\n  ", "-")
     assert all(policy in words for policy in POLICIES)
-    assert all(f"ref:{utility}" in words for utility in UTILITIES if utility != "strategy-proof")
 
 
 def test_theorem_5_6_sets_the_orderings() -> None:

@@ -94,7 +94,7 @@ def replayed(
 
 
 def refuse_unknown_policies(policies: Sequence[str]) -> None:
-    """Finds out before anything is read whether every policy, and its utility, is known."""
+    """Finds out before anything is read whether every policy is known."""
     for policy in policies:
         policy_named(policy)
 

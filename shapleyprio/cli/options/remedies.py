@@ -33,7 +33,6 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
         **WORKLOAD_REMEDIES,
         Remedy.SAMPLE: "sample with --policy rand",
         Remedy.FEWER_ORDERINGS: "choose fewer --orderings, or a larger --epsilon",
-        Remedy.SEQUENTIAL_JOBS: "use --wide expand, or ref itself",
         Remedy.OTHER_PLACEMENT: "choose another --placement",
     },
     "audit": {
@@ -50,7 +49,6 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
         Remedy.OTHER_WINDOW: "choose a longer --length",
         Remedy.FEWER_WINDOWS: "choose --windows 1, or a shorter --length",
         Remedy.SAMPLE: "choose smaller numbers for --deal-users",
-        Remedy.SEQUENTIAL_JOBS: "use --wide expand, or ref itself",
         Remedy.NAME_PROCESSORS: "give --processors N",
         Remedy.FEWER_CORES: "run again with fewer --cores (cells kept by --keep are not run again)",
     },

@@ -15,7 +15,7 @@ from shapleyprio.lab.experiment.parameters import CellParameters, WindowsParamet
 from shapleyprio.lab.experiment.window_schedules import check_policies
 from shapleyprio.lab.experiment.windows import WindowCell
 from shapleyprio.replay.engine.limits import MOST_REF_ORGANIZATIONS
-from shapleyprio.replay.policies import COMPARED, POLICIES, REFERENCE
+from shapleyprio.replay.policies import COMPARED, POLICIES
 from shapleyprio.replay.policies.registry import RULE
 
 GROUPS = ("log", "shares", "organizations", "policy")
@@ -106,12 +106,12 @@ def label_of(source: str) -> str:
 
 
 def _files_of(policies: Iterable[str]) -> list[Path]:
-    """Returns the files of the users' functions that policies have: to decide, or as utilities.
+    """Returns the files of the users' functions by which policies decide.
 
     Args:
         policies: names of which `policy_named` has found each.
     """
-    plain = (name.partition("@")[0].removeprefix(f"{REFERENCE}:") for name in policies)
+    plain = (name.partition("@")[0] for name in policies)
     modules = {name.partition(":")[0] for name in plain if ":" in name} - {*POLICIES, RULE}
     files = (getattr(sys.modules.get(module), "__file__", None) for module in sorted(modules))
     return [Path(file) for file in files if file]

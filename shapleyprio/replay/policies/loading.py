@@ -9,43 +9,38 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from shapleyprio.common.errors import ReplayError
+from shapleyprio.replay.errors import PolicyError
 
 
-def function_named(
-    name: str, *, kind: str, example: str, error: type[ReplayError]
-) -> Callable[..., Any]:
+def function_named(name: str) -> Callable[..., Any]:
     """Imports a user's function.
 
     Args:
         name: ``module:function``; modules are also looked for in the current directory.
-        kind: what the function is used as, for messages.
-        example: such a name, for messages.
-        error: what to raise.
 
     Raises:
-        ReplayError: of that kind: there is no such function, or its module cannot be imported.
+        PolicyError: there is no such function, or its module cannot be imported.
     """
     module_name, _, function_name = name.partition(":")
     if not all(part.isidentifier() for part in [*module_name.split("."), function_name]):
-        raise error(
-            f"{kind} {name!r} is not module:function; "
-            f"for {example.partition(':')[0]}.py write for instance {example!r}"
+        raise PolicyError(
+            f"policy {name!r} is not module:function; "
+            "for policies.py write for instance 'policies:shortest_queue'"
         )
     try:
         with _current_directory_searched():
             module = import_module(module_name)
     except ModuleNotFoundError as missing:
-        raise error(
-            f"{kind} {name!r}: no module {missing.name!r} here or on the Python path"
+        raise PolicyError(
+            f"policy {name!r}: no module {missing.name!r} here or on the Python path"
         ) from None
     except Exception as cause:
-        raise error(
-            f"{kind} {name!r}: its module cannot be imported: {complaint(cause)}"
+        raise PolicyError(
+            f"policy {name!r}: its module cannot be imported: {complaint(cause)}"
         ) from cause
     function = getattr(module, function_name, None)
     if not callable(function):
-        raise error(f"{kind} {name!r}: {module.__file__} has no function {function_name!r}")
+        raise PolicyError(f"policy {name!r}: {module.__file__} has no function {function_name!r}")
     found: Callable[..., Any] = function
     return found
 

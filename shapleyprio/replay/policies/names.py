@@ -1,4 +1,4 @@
-"""Policies by the names that users write, with a guarantee, a half-life or a utility in them."""
+"""Policies by the names that users write, with a guarantee or a half-life in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies.loading import function_named
 from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions, no_progress
-from shapleyprio.replay.policies.utilities import utility_named
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.choices import DEFAULT_SEED, Guarantee
 
@@ -24,7 +23,6 @@ from shapleyprio.replay.policies.registry import (
     DECAYED,
     LIVE_HEEDS,
     POLICIES,
-    REFERENCE,
     RULE,
     SAMPLED_REFERENCE,
     WITHOUT_GUARANTEE,
@@ -61,7 +59,6 @@ def run_policy(
     Raises:
         PolicyError: there is no such policy, it needs what the log does not have, or numbers may
             get larger than can be compared exactly.
-        UtilityError: there is no such utility, or it cannot be used for this workload.
     """
     options = RunOptions(
         seed=seed,
@@ -91,22 +88,18 @@ def policy_named(name: str) -> Policy:
 
     Args:
         name: one of `POLICIES`; ``fairshare:HALF-LIFE`` or ``kai:HALF-LIFE``, such as
-            fairshare:7d; ``ref:UTILITY`` for one of `shapleyprio.replay.policies.utilities`;
-            ``rule:NAME`` for one of the daemon's `RULES`; or ``module:function`` for a user's own
-            (see `shapleyprio.replay.policies.own`). With ``@4h`` behind it, with a guarantee, with
-            ``@4h:ahead`` one of which jobs ask ahead.
+            fairshare:7d; ``rule:NAME`` for one of the daemon's `RULES`; or ``module:function`` for
+            a user's own (see `shapleyprio.replay.policies.own`). With ``@4h`` behind it, with a
+            guarantee, with ``@4h:ahead`` one of which jobs ask ahead.
 
     Raises:
         PolicyError: there is no such policy.
-        UtilityError: there is no such utility.
     """
     if name in POLICIES:
         return POLICIES[name]
     if "@" in name:
         return _with_guarantee(name)
     prefix, colon, rest = name.partition(":")
-    if colon and prefix == REFERENCE:
-        return _ref_for(rest)
     if colon and prefix == RULE:
         return _by_rule(rest)
     if colon and prefix in DECAYED:
@@ -166,8 +159,7 @@ def _with_guarantee(name: str) -> Policy:
 
 def _keeps_guarantees(policy: str) -> bool:
     """Returns whether a policy of that name may have a guarantee."""
-    kind = policy.partition(":")[0]
-    return kind not in WITHOUT_GUARANTEE and not kind.startswith(f"{SAMPLED_REFERENCE}-")
+    return policy not in WITHOUT_GUARANTEE and not policy.startswith(f"{SAMPLED_REFERENCE}-")
 
 
 def guaranteed(policies: Iterable[str], wait: str | None) -> list[str]:
@@ -182,24 +174,6 @@ def guaranteed(policies: Iterable[str], wait: str | None) -> list[str]:
         if wait is not None and "@" not in policy and _keeps_guarantees(policy):
             found.append(f"{policy}@{wait}")
     return found
-
-
-def _ref_for(utility_name: str) -> Policy:
-    utility = utility_named(utility_name)
-
-    def schedule(workload: Workload, options: RunOptions) -> Schedule:
-        from shapleyprio.replay.policies.arbitrary import ref_for
-
-        return ref_for(
-            workload, utility, name=utility_name, seed=options.seed, progress=options.progress
-        )
-
-    return Policy(
-        name=f"{REFERENCE}:{utility_name}",
-        decision=f"ref for the utility {utility_name}",
-        source="SPAA 2013, Definition 3.1 and Fig. 1",
-        schedule=schedule,
-    )
 
 
 def _decayed(name: str) -> Policy:
@@ -235,9 +209,7 @@ def _by_rule(name: str) -> Policy:
 
 
 def _own(name: str) -> Policy:
-    function = function_named(
-        name, kind="policy", example="policies:shortest_queue", error=PolicyError
-    )
+    function = function_named(name)
 
     def schedule(workload: Workload, options: RunOptions) -> Schedule:
         from shapleyprio.replay.policies.own import own_decisions
