@@ -36,11 +36,10 @@ def command(
 ) -> None:
     """Write how fair a month was, from the daemon's store or what `shapleyprio export` wrote.
 
-    Written are CLUSTER-MONTH.html, CLUSTER-MONTH.json, and CLUSTER-MONTH.pdf where Chromium is
-    installed. The first page is for those who decide: how fair the month was, whose work came too
-    late, what to do, and the same figures of the month before. Where pools split the cluster, each
-    has files of its own, CLUSTER-POOL-MONTH; a pool over several clusters is one game, and has
-    POOL-MONTH.
+    Written are CLUSTER-MONTH.html and CLUSTER-MONTH.json. The first page is for those who decide:
+    how fair the month was, whose work came too late, what to do, and the same figures of the month
+    before. Where pools split the cluster, each has files of its own, CLUSTER-POOL-MONTH; a pool
+    over several clusters is one game, and has POOL-MONTH.
 
     What was executed in the month counts, in this machine's time zone. The store keeps runs for
     service.keep_runs.

@@ -33,8 +33,6 @@ from shapleyprio.reports.html.page import Page as Page
 from shapleyprio.reports.html.page import ReportError as ReportError
 from shapleyprio.reports.html.page import Section as Section
 from shapleyprio.reports.html.page import Table as Table
-from shapleyprio.reports.html.pdf import find_browser as find_browser
-from shapleyprio.reports.html.pdf import write_pdf as write_pdf
 from shapleyprio.reports.html.picture import write_pictures as write_pictures
 from shapleyprio.reports.html.writing import render as render
 from shapleyprio.reports.html.writing import write_page as write_page

@@ -157,10 +157,7 @@ def test_an_audit_of_an_export_names_pauses_and_jobs_that_went_first(lived: Comm
         assert named == re.sub(r"job (\d+)", lambda job: f"job {name('job', job[1])}", words)
 
 
-def test_a_report_of_an_export_is_that_of_the_store(
-    lived: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
+def test_a_report_of_an_export_is_that_of_the_store(lived: CommandLine) -> None:
     lived.write(lived.file, PHYSICS, {**BIOLOGY, "parent": "physics"})
     past, found = exported(lived), []
     for number, source in enumerate((["--config", str(lived.file)], [past])):

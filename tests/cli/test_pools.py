@@ -79,11 +79,6 @@ def worth(start: int, end: int, now: int = HOUR, processors: int = PROCESSORS) -
     return processors * sum(now - second for second in range(start, end))
 
 
-@pytest.fixture(autouse=True)
-def _no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
-
-
 def test_the_report_of_a_pool_is_of_all_its_clusters(sites: Sites) -> None:
     exact = []
     for name in NAMES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from html import unescape
@@ -23,12 +22,6 @@ from tests.store.examples import BEGIN, exception, standing, watermark, work_aft
 
 DAY = 86_400
 MONTH = "2023-11"
-
-
-@pytest.fixture(autouse=True)
-def _no_browser(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    if "printed" not in request.node.name:
-        monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
 
 
 def fill(shell: CommandLine, *runs: AllocatedRun, opened: int, until: int = 20 * DAY) -> None:
@@ -235,16 +228,6 @@ def test_a_directory_that_cannot_be_made_is_one_line(shell: CommandLine) -> None
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert "/proc/reports: cannot be created" in line
-
-
-def test_the_month_is_printed_as_pdf_where_a_browser_is(shell: CommandLine) -> None:
-    if shutil.which("chromium") is None:
-        pytest.skip("no Chromium here (Debian: chromium)")
-    fill(shell, *flood(1, 0), opened=-90 * DAY)
-    printed, _, directory = pages(shell, "--month", MONTH)
-    file = directory / f"{NAME}-{MONTH}.pdf"
-    assert printed.splitlines()[-1] == str(file)
-    assert file.read_bytes().startswith(b"%PDF")
 
 
 def test_months_begin_and_end_in_local_time_and_january_follows_december() -> None:

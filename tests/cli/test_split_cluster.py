@@ -239,10 +239,7 @@ def test_ownership_is_corrected_in_one_pool_alone(steered: CommandLine) -> None:
     assert set(balances("gpu").values()) == {0} != set(before["gpu"].values())
 
 
-def test_each_pool_has_a_report_of_its_own(
-    steered: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shapleyprio.reports.html.pdf.BROWSERS", ())
+def test_each_pool_has_a_report_of_its_own(steered: CommandLine) -> None:
     directory = steered.folder / "reports"
     result = steered.run("report", "--month", "2027-01", "--output", str(directory))
     assert result.exit_code == 0, result.output

@@ -357,7 +357,7 @@ def _report_the_month(site: Users) -> None:
     assert watermark is not None
     month = datetime.fromtimestamp(watermark.accounted_to, UTC).strftime("%Y-%m")
     directory = site.folder / "reports"
-    # a report asks no Slurm; what prints a PDF, for half a minute, is not found
+    # a report asks no Slurm
     environment = site.environment(PATH="/nonexistent")
     words = ["report", "--month", month, "--output", str(directory)]
     printed = succeeds(forked.run(words, environment, timeout=COMMAND_SECONDS))

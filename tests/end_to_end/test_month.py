@@ -459,7 +459,7 @@ def _report(month: Month) -> None:
     directory = month.consortium.directory / "reports"
     words = ["report", "--month", name, "--output", str(directory)]
     words += ["--config", str(month.consortium.config_file)]
-    # a report asks no Slurm; what prints a PDF, for half a minute, is not found
+    # a report asks no Slurm
     environment = {**month.cluster.environment, "PATH": "/nonexistent", "COLUMNS": "250"}
     done = forked.run(words, environment, timeout=COMMAND_SECONDS)
     assert done.returncode == 0, done.stderr

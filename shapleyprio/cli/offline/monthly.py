@@ -28,7 +28,7 @@ from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.logs.exports.reading import read_export
 from shapleyprio.replay.logs.stored import users_after_end
 from shapleyprio.replay.logs.window import KnownSpan, Past, known_span, past_between
-from shapleyprio.reports import Page, ReportError, find_browser, write_page, write_pdf
+from shapleyprio.reports import Page, write_page
 from shapleyprio.reports.audit_page import audit_page
 from shapleyprio.store import ClusterStore, Store, UserAfterEnd, Wait
 
@@ -255,10 +255,9 @@ def audit_of(
 def write_files(
     page: Page, stored: StoredMonth, found: Audit, directory: Path, stem: str
 ) -> list[Path]:
-    """Writes the page, its figures and, where that can be printed, a PDF; returns their names.
+    """Writes the page and its figures; returns their names.
 
     Raises:
-        ReportError: a browser is there and does not print.
         OutputError: a file cannot be written.
     """
     try:
@@ -272,10 +271,4 @@ def write_files(
     waits = [one.as_json() for one in stored.waits]
     figures = audit_as_json(stored.past.log, found, stored.after_end)
     write_json(files[1], figures | {"waits": waits})
-    try:
-        find_browser()
-    except ReportError:
-        return files
-    files.append(directory / f"{stem}.pdf")
-    write_pdf(page, files[-1])
     return files

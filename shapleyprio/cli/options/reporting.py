@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shapleyprio.reports import Page
 
 
-HTML, PDF = ".html", ".pdf"
+HTML = ".html"
 """How the name of a page's file ends."""
 
 
@@ -34,9 +34,9 @@ def report_parameters(options: dict[str, Any]) -> ReportParameters:
         pictures=options.pop("png_directory"),
         command=command_line(),
     )
-    if parameters.file is not None and parameters.file.suffix.lower() not in {HTML, PDF}:
+    if parameters.file is not None and parameters.file.suffix.lower() != HTML:
         raise click.BadParameter(
-            f"{parameters.file} is neither HTML nor PDF; name a file that ends in {HTML} or {PDF}",
+            f"{parameters.file} is no HTML; name a file that ends in {HTML}",
             param_hint="--report",
         )
     refuse_missing_directories(("--report", parameters.file))
@@ -47,9 +47,7 @@ def check_report_packages(parameters: ReportParameters) -> None:
     """Finds out before anything is computed whether a report, if wanted, can be made."""
     if parameters.wanted:
         with packages_needed("--report", "report"):
-            from shapleyprio.reports import find_browser
-        if parameters.file is not None and parameters.file.suffix.lower() == PDF:
-            find_browser()
+            import shapleyprio.reports  # noqa: F401
 
 
 report_options = together(
@@ -57,8 +55,8 @@ report_options = together(
         output_option(
             "--report",
             "report_file",
-            metavar="FILE.html|FILE.pdf",
-            help="Write a page about the results there, for a browser, or as PDF by Chromium.",
+            metavar="FILE.html",
+            help="Write a page about the results there, for a browser or a printer.",
         ),
         click.option(
             "--png",
@@ -84,12 +82,11 @@ def publish(parameters: ReportParameters, page: Callable[[], Page]) -> None:
     """
     if not parameters.wanted:
         return
-    from shapleyprio.reports import write_page, write_pdf, write_pictures
+    from shapleyprio.reports import write_page, write_pictures
 
     finished = page()
     if parameters.file is not None:
-        write = write_pdf if parameters.file.suffix.lower() == PDF else write_page
-        write(finished, parameters.file)
+        write_page(finished, parameters.file)
     if parameters.pictures is not None:
         write_pictures(finished, parameters.pictures)
 

@@ -1,1 +1,1 @@
-"""HTML pages, charts and tables of reports, as PDF and pictures too."""
+"""HTML pages, charts and tables of reports, as pictures too."""
