@@ -21,7 +21,7 @@ from rich.console import Console
 
 from shapleyprio.cli import main
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, steady, year
+from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, year
 from shapleyprio.lab.bench.cycle.literal import Done, literal_ledger
 from shapleyprio.lab.bench.cycle.workloads import CLUSTER, NOW, day_of_records
 from shapleyprio.lab.bench.fairness import (
@@ -65,11 +65,8 @@ TWO_CORES = Machine(cores=2, cpu="of a test", python="CPython")
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cycles, steady):
-        monkeypatch.setattr(module, "PENDING", 40)
-        monkeypatch.setattr(module, "RUNNING", 20)
-        monkeypatch.setattr(module, "RUNS", 2)
-    monkeypatch.setattr(steady, "SMALL", 50)
+    for name, value in {"PENDING": 40, "RUNNING": 20, "RUNS": 2}.items():
+        monkeypatch.setattr(cycles, name, value)
     sizes = {"PENDING": 40, "RUNNING": 20, "ORGANIZATIONS": 4, "NODES": 8, "MOST_WRITES": 30}
     for name, value in {**sizes, "CHANGES": 3, "RUNS": 2}.items():
         monkeypatch.setattr(scale, name, value)
@@ -107,7 +104,7 @@ def test_all_parts_are_measured() -> None:
     report = json.loads(result.stdout)
     assert report["machine"].keys() == {"cores", "cpu", "python"}
     parts = [row["name"] for row in report["measurements"]]
-    parts_of_service = ["cycle", "cycle", *["ingest"] * 3, "steady", "steady", "steady"]
+    parts_of_service = ["cycle", "cycle", *["ingest"] * 3]
     assert parts == [*parts_of_service, "replay", "replay"]
     assert all(row["value"] > 0 for row in report["measurements"])
     assert [row["below"] for row in report["measurements"][:4]] == [1.0, 1.0, None, None]

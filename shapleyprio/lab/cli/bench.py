@@ -18,7 +18,7 @@ from shapleyprio.cli.options.shared import count_option
 from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import standard_output, table_of
 from shapleyprio.common.wording import three_digits
-from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, steady, year
+from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, year
 from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, ingest
 from shapleyprio.lab.bench.measure import Machine, Measurement, machine
 from shapleyprio.lab.cli.options import OF_A_CLUSTER_SECONDS, poll_interval_option
@@ -39,7 +39,6 @@ OF_REPLAY = ("peers", "recompute", "forecasts", "exports")
 PARTS = (
     "cycle",
     "ingest",
-    "steady",
     "replay",
     "all",
     *OF_CYCLES,
@@ -115,7 +114,6 @@ def command(*, json_file: Path | None, **options: Any) -> None:
     \b
     cycle   cycles over 10,000 pending and 1,000 running jobs of the simulated Slurm
     ingest  accounting records, as lines of sacct, into an SQLite store
-    steady  cycles with a short and with a long past in the store
     replay  ref for more and more organizations, the usual policies, reading logs;
             needs the packages of shapleyprio[replay]
     all     all of these (the default)
@@ -208,8 +206,9 @@ def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
             return
         if parameters.part in {"cycle", "all"}:
             yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))
-        if parameters.part in {"ingest", "steady", "all"}:
-            yield from measure_store(parameters, folder, bar)
+        if parameters.part in {"ingest", "all"}:
+            records = parameters.records
+            yield from ingest(f"sqlite:///{folder / 'past.db'}", records, bar("ingesting", records))
         if parameters.part in {"replay", "all"}:
             from shapleyprio.lab.bench.replay.replay import replay
 
@@ -230,21 +229,6 @@ def measure_cycles(part: str, folder: Path, bar: ProgressBar) -> Iterator[Measur
         with packages_needed("bench", "replay"), packages_needed("bench", "report"):
             import shapleyprio.cli.offline.monthly  # noqa: F401  # which reports need
         yield from year.year(folder, bar("days", year.DAYS))
-
-
-def measure_store(
-    parameters: BenchParameters, folder: Path, bar: ProgressBar
-) -> Iterator[Measurement]:
-    """Fills a store and runs cycles on it, or one of both."""
-    large_url, small_url = (f"sqlite:///{folder / name}.db" for name in ("large", "small"))
-    records = parameters.records
-    ingested = ingest(large_url, records, bar("ingesting", records))
-    if parameters.part != "steady":
-        yield from ingested
-    if parameters.part != "ingest":
-        ingest(small_url, steady.SMALL, bar("a short past", steady.SMALL))
-        done = bar("steady cycles", steady.RUNS)
-        yield from steady.steady(small_url, large_url, records, done)
 
 
 def measure_pruning(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 
@@ -52,10 +52,9 @@ class BusyCluster(SimulatedSlurm):
     Args:
         pending: jobs that wait, the organizations' in turn; none of them fits.
         running: jobs that run.
-        past: records of jobs that ended before.
     """
 
-    def __init__(self, *, pending: int, running: int, past: Sequence[JobRecord] = ()) -> None:
+    def __init__(self, *, pending: int, running: int) -> None:
         super().__init__(
             SimulatedSpec(
                 cluster=CLUSTER,
@@ -66,7 +65,7 @@ class BusyCluster(SimulatedSlurm):
             ),
             now=NOW,
         )
-        self.past = list(past)
+        self.past: list[JobRecord] = []
         for number in range(running):
             self.submit(_organization(number), processing_time=30 * DAY)
         self.advance(NOW)
@@ -115,7 +114,7 @@ def days_of(records: int) -> int:
     return -(-records // RECORDS_A_DAY)
 
 
-def day_of_records(days_ago: int, records: int = RECORDS_A_DAY) -> Iterator[str]:
+def day_of_records(days_ago: int, records: int) -> Iterator[str]:
     """Yields lines of sacct on jobs that ended that many days ago, in the order of their ends.
 
     `SEPARATOR` stands after each field.
