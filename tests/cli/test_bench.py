@@ -34,7 +34,6 @@ from shapleyprio.lab.bench.fairness import (
 from shapleyprio.lab.bench.measure import Machine, Measurement, Ran, of_runs, run_apart
 from shapleyprio.lab.bench.replay import (
     exports,
-    foreseen,
     peers,
     recompute,
     replay,
@@ -329,26 +328,6 @@ def test_shapley_values_are_computed_from_scratch_and_again_in_processes_of_thei
     assert (scratch["value"], scratch["below"], scratch["met"]) == (1.5, 2.0, True)
     assert (hour["value"], hour["below"], hour["met"]) == (0.5, 0.3, False)
     assert (memory["value"], memory["below"]) == (300.0, 1000.0)
-
-
-def test_forecasts_are_measured_in_processes_of_their_own(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    for name, small in (("WAITING", 30), ("ENDED", 40), ("RUNNING", 10)):
-        monkeypatch.setattr(foreseen, name, small)
-    for dependent in (0, 10):
-        foreseen.main(dependent, f"sqlite:///{tmp_path / str(dependent)}.db")
-        assert float(capsys.readouterr().out.splitlines()[-1]) > 0
-    ran = []
-
-    def run(command: list[str]) -> Ran:
-        ran.append(command[-2])
-        return Ran(seconds=99.0, megabytes=300.0, last_line="7.5")
-
-    monkeypatch.setattr(foreseen, "run_apart", run)
-    measured = measure("forecasts")
-    assert ran[:: foreseen.RUNS] == ["0", "1000", "5000"]
-    assert [(row["value"], row["below"]) for row in measured] == [(7.5, 10.0), (300.0, None)] * 3
 
 
 def test_a_month_is_as_the_targets_want_it_and_computed_twice(

@@ -33,7 +33,7 @@ ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizati
 OF_CYCLES = ("scale", "pool", "year")
 """Parts that are cycles for minutes."""
 
-OF_REPLAY = ("peers", "recompute", "forecasts", "exports")
+OF_REPLAY = ("peers", "recompute", "exports")
 """Other parts of the offline replay."""
 
 PARTS = (
@@ -139,8 +139,6 @@ def command(*, json_file: Path | None, **options: Any) -> None:
             installs for that: jobs in a second, memory, and whether they start at the same seconds
     recompute  Shapley values of a month of 100,000 jobs, whole ones and cut ones, from
             scratch and again when an hour was added; seconds of one core, some minutes
-    forecasts  when 10,000 waiting jobs will start, of which none, some or half depend on
-            others; seconds of one core, some minutes
     exports  reading 10,000,000 lines of sacct, plain and compressed by xz and by zstd; some
             minutes, and 3 GB of disk in TMPDIR
     organizations  how exact estimated contributions of whole jobs are among 5 to 50
@@ -275,14 +273,12 @@ def measure_replays(
         ReplayError: packages are missing.
     """
     with packages_needed("bench", "replay"):
-        from shapleyprio.lab.bench.replay import exports, foreseen, peers, recompute
+        from shapleyprio.lab.bench.replay import exports, peers, recompute
     if parameters.part == "peers":
         logs = needed_logs(parameters.part, parameters.logs)
         yield from peers.measure_peers(logs, folder, bar)
     elif parameters.part == "recompute":
         yield from recompute.measure_recompute(bar)
-    elif parameters.part == "forecasts":
-        yield from foreseen.measure_forecasts(folder, bar)
     else:
         yield from exports.measure_exports(folder, bar)
 
