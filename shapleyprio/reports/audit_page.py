@@ -11,7 +11,7 @@ from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import period_in_words
 from shapleyprio.reports import audit_sections, replay_sections
-from shapleyprio.reports.front import about, nothing_before, reading
+from shapleyprio.reports.front import about, reading
 from shapleyprio.reports.html.page import Cell, Front, Page, Section
 from shapleyprio.reports.html.provenance import versions
 from shapleyprio.reports.replay_page import choice_of, parameters_of
@@ -28,7 +28,7 @@ def audit_page(
     title: str | None = None,
     earlier: Audit | None = None,
     continued: bool = False,
-    lacks: str = "",
+    lacks: Sequence[str] = (),
     after_end: Sequence[UserAfterEnd] = (),
     waits: Sequence[Sequence[Cell]] = (),
     in_force: InForce | None = None,
@@ -41,9 +41,9 @@ def audit_page(
         options: name -> value: what else was asked for.
         command: that repeats the report.
         title: of the page; None to name the log.
-        earlier: the same of the period before; None where the log does not reach back so far.
+        earlier: the same of the period before; None to show the period alone.
         continued: whether what ran and waited when the period began is part of all schedules.
-        lacks: what of the period is missing, in words.
+        lacks: what of the period, and of the one before, is missing, in words.
         after_end: users of jobs that continued after their end, most first.
         waits: organization, partition, how many jobs of it started there, and how long half of
             them, nine in ten, and all had waited at most, in seconds.
@@ -91,9 +91,8 @@ def audit_page(
             reading=reading(fair, replayed.policies),
             advice=advice(audit, after_end, in_force),
             caveats=(
-                *([lacks] if lacks else []),
+                *lacks,
                 *caveats(audit, continued=continued),
-                *nothing_before(earlier),
             ),
             before=_before(log, audit, earlier),
         ),

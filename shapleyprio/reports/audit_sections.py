@@ -13,7 +13,6 @@ from shapleyprio.replay.audit.findings import stability as in_words
 from shapleyprio.replay.audit.guarantees import Guarantees
 from shapleyprio.replay.audit.stability import Coalition
 from shapleyprio.replay.policies.titles import title_of
-from shapleyprio.reports.front import before_section
 from shapleyprio.reports.html.charts import trends
 from shapleyprio.reports.html.comparisons import bars
 from shapleyprio.reports.html.page import Cell, Section, Table, columns_of
@@ -72,17 +71,19 @@ def before(audit: Audit, earlier: Audit, period: str) -> Section:
     late = [(name, *(delay(one.get(name)) for one in delays)) for name in names]
     unions = [one.of_unions(one.recorded.delays) for one in both]
     late += [(all_of(parent), *(delay(one[parent]) for one in unions)) for parent in unions[0]]
-    return before_section(
-        period,
-        [
-            (
-                "too early or too late",
-                *(one.recorded.result.gap for one in both),
-            ),
-            *late,
-            ("jobs", *(whole(len(one.workload.job)) for one in both)),
-            ("processor-hours used", *(whole(_used(one)) for one in both)),
-        ],
+    return Section(
+        title="Against the period before",
+        note=f"The period before: jobs released {period}.",
+        chart=None,
+        table=Table(
+            headings=("", "before", "now"),
+            rows=[
+                ("too early or too late", *(one.recorded.result.gap for one in both)),
+                *late,
+                ("jobs", *(whole(len(one.workload.job)) for one in both)),
+                ("processor-hours used", *(whole(_used(one)) for one in both)),
+            ],
+        ),
     )
 
 

@@ -10,7 +10,6 @@ from shapleyprio.replay.policies.titles import OURS, title_of
 from shapleyprio.replay.results import Result, jobs_of
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Workload, period_in_words
-from shapleyprio.reports.html.page import Section, Table
 
 MOST_NAMED = 12
 """Organizations that the first page names; all are in the tables."""
@@ -96,25 +95,3 @@ def replay_caveats(workload: Workload, policies: Sequence[str]) -> tuple[str, ..
         "What was not done when the period ended counts as done right then.",
         *([f"Left out: {reasons}."] if (reasons := workload.left_out_in_words) else []),
     )
-
-
-def before_section(period: str, rows: Sequence[tuple[str, ...]]) -> Section:
-    """Returns the section with figures of the period before beside those of the period.
-
-    Args:
-        period: when the one before was, in words.
-        rows: what is shown, before and now.
-    """
-    return Section(
-        title="Against the period before",
-        note=f"The period before: jobs released {period}.",
-        chart=None,
-        table=Table(headings=("", "before", "now"), rows=list(rows)),
-    )
-
-
-def nothing_before(earlier: object | None) -> tuple[str, ...]:
-    """Returns what is to be said where there is nothing of the period before."""
-    if earlier is not None:
-        return ()
-    return ("The log does not hold the period before, so these figures stand alone.",)

@@ -13,8 +13,6 @@ from shapleyprio.replay.workloads.workload import Workload, period_in_words
 from shapleyprio.reports import replay_sections
 from shapleyprio.reports.front import (
     about,
-    before_section,
-    nothing_before,
     reading,
     replay_advice,
     replay_caveats,
@@ -31,7 +29,6 @@ def replay_page(
     *,
     options: Mapping[str, str],
     command: str | None = None,
-    earlier: tuple[Workload, Sequence[Result]] | None = None,
 ) -> Page:
     """Makes the report of a replay.
 
@@ -41,8 +38,6 @@ def replay_page(
         results: of the policies, in order; at least one.
         options: name -> value: what else was asked for.
         command: that repeats the report.
-        earlier: workload and results, under the same policies, of the period before; None where the
-            log does not reach back so far.
 
     Raises:
         ReplayError: the log cannot be read any more.
@@ -62,33 +57,9 @@ def replay_page(
             about=about(log, workload),
             reading=f"{whose}{reading(replayed.reference, replayed.policies)}",
             advice=replay_advice(results, replayed.reference),
-            caveats=(*replay_caveats(workload, replayed.policies), *nothing_before(earlier)),
-            before=None if earlier is None else _before(log, workload, results, earlier),
+            caveats=replay_caveats(workload, replayed.policies),
         ),
     )
-
-
-def _before(
-    log: Log,
-    workload: Workload,
-    results: Sequence[Result],
-    earlier: tuple[Workload, Sequence[Result]],
-) -> Section:
-    """Shows the figures of the period before beside those of the period."""
-    before, then = earlier
-    by_policy = {result.schedule.policy: result for result in then}
-    rows: list[tuple[str, ...]] = []
-    for other in results:
-        one = by_policy.get(other.schedule.policy)
-        if one is None:  # what was recorded, say, may be known of one period alone
-            continue
-        policy = title_of(one.schedule.policy)
-        if other.schedule.policy != REFERENCE and other.unfairness is not None:
-            rows.append((f"too early or too late, {policy}", one.gap, other.gap))
-        waits = (duration(float(each.measures.mean_wait)) for each in (one, other))
-        rows.append((f"mean wait, {policy}", *waits))
-    rows.append(("jobs", *(whole(len(each.job)) for each in (before, workload))))
-    return before_section(period_in_words(log, before.window), rows)
 
 
 def choice_of(replayed: Replayed) -> Choice:

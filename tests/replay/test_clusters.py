@@ -14,7 +14,11 @@ import pytest
 
 from shapleyprio.config import Organization
 from shapleyprio.replay.errors import LogError, WorkloadError
-from shapleyprio.replay.logs.clusters import consortium_of_files, pooled_consortium
+from shapleyprio.replay.logs.clusters import (
+    claims_of_files,
+    consortium_of_claims,
+    pooled_consortium,
+)
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.logs.stored import users_after_end
 from shapleyprio.replay.measures.measures import measure
@@ -22,7 +26,7 @@ from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.organizations import consortium_of
 from shapleyprio.replay.workloads.partitions import kept_to_clusters, kept_to_partitions
-from shapleyprio.replay.workloads.workload import Workload, workload_of
+from shapleyprio.replay.workloads.workload import Consortium, Workload, workload_of
 from shapleyprio.store import Store, UserAfterEnd
 from tests.replay.certificate import processors_started
 from tests.replay.test_bays import assert_is_ref
@@ -239,6 +243,10 @@ def test_a_column_that_older_exports_lack_is_unknown_there(tmp_path: Path) -> No
         log = read_log(files)
         assert sorted(log.job.tolist()) == [7, 8]
         assert (log.cluster, log.left_out) == ("c1", {"repeated": 1})
+
+
+def consortium_of_files(files: dict[str, Path], log: Log) -> Consortium:
+    return consortium_of_claims(claims_of_files(files, log))
 
 
 def test_files_of_organizations_belong_to_clusters(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.exact import all_coalitions
 from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Game, game_of
-from shapleyprio.replay.logs.clusters import consortium_of_files
+from shapleyprio.replay.logs.clusters import claims_of_files, consortium_of_claims
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.choices import ALL_CLUSTERS
 from shapleyprio.replay.workloads.workload import workload_of
@@ -66,7 +66,7 @@ def merged(game: Game) -> Game:
 def test_faculties_get_what_they_would_without_departments(organizations: Path) -> None:
     """Kept whole, a department's job might pass one that its faculty's would wait behind."""
     log = read_log(str(trace("xdmod-pozidriv.sacct.gz")))
-    consortium = consortium_of_files({ALL_CLUSTERS: organizations}, log)
+    consortium = consortium_of_claims(claims_of_files({ALL_CLUSTERS: organizations}, log))
     workload = workload_of(log, consortium, wide="expand")
     assert workload.unions == UNIONS
     assert len(workload.job) == 10_673

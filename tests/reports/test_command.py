@@ -122,14 +122,3 @@ def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch: pytest.Mo
     assert result.exit_code == 2
     assert "pip install 'shapleyprio[report]'" in result.stderr
     assert not Path("r.html").exists()
-
-
-@pytest.mark.parametrize("command", ["audit", "replay"])
-def test_a_later_window_has_the_one_before_beside_it(command: str) -> None:
-    arguments = [command, *ARGUMENTS[1:6], "--report", "a.html"]
-    for window, held in (("15:15", True), ("5:15", False)):
-        result = CliRunner().invoke(main, [*arguments, "--window", window])
-        assert result.exit_code == 0, result.output
-        page = unescape(Path("a.html").read_text())
-        assert ("Against the period before" in page) == held
-        assert ("does not hold the period before" in page) != held

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from shapleyprio.cli.offline.audit_tables import render
 from shapleyprio.cli.offline.in_force import read_in_force
-from shapleyprio.cli.offline.workload_reading import workload_before, workload_for
+from shapleyprio.cli.offline.workload_reading import workload_for
 from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.options.parameters import AuditParameters, WorkloadParameters
 from shapleyprio.cli.options.reporting import publish
-from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
+from shapleyprio.cli.shown.progress import progress_bars
 from shapleyprio.cli.shown.standings import MOST_USERS
 from shapleyprio.cli.shown.tables import standard_output
-from shapleyprio.replay.audit.auditing import Audit, audit
+from shapleyprio.replay.audit.auditing import audit
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import audit_as_json
 from shapleyprio.replay.logs.exports.reading import store_url
 from shapleyprio.replay.logs.stored import users_after_end
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.partitions import kept_to_clusters
-from shapleyprio.replay.workloads.workload import Window, Workload
+from shapleyprio.replay.workloads.workload import Window
 from shapleyprio.store import Store, UserAfterEnd
 
 if TYPE_CHECKING:
@@ -39,11 +39,16 @@ def audit_log(parameters: AuditParameters) -> None:
             confine=kept_to_clusters,
         )
         in_force, after_end = stored_in(parameters.workload, log, workload.window)
-        found = audit_of(parameters, workload, in_force, bar)
-        earlier = None
-        if parameters.report.wanted:
-            before = workload_before(parameters.workload, log, workload, kept_to_clusters)
-            earlier = None if before is None else audit_of(parameters, before, in_force, bar)
+        found = audit(
+            workload,
+            orderings=parameters.orderings,
+            compared=in_force.compared,
+            guarantee=parameters.guarantee,
+            period=parameters.period,
+            seed=parameters.workload.seed,
+            cores=parameters.cores,
+            bar=lambda policy: bar(policy, workload.window.length),
+        )
 
     def page() -> Page:
         from shapleyprio.reports.audit_page import audit_page
@@ -56,7 +61,6 @@ def audit_log(parameters: AuditParameters) -> None:
                 "period": f"{parameters.period:,} s",
             },
             command=parameters.report.command,
-            earlier=earlier,
             continued=log.window is not None,
             after_end=after_end,
             in_force=in_force,
@@ -68,22 +72,6 @@ def audit_log(parameters: AuditParameters) -> None:
     )
     if show:
         render(standard_output(highlight=False), log, found, after_end, in_force)
-
-
-def audit_of(
-    parameters: AuditParameters, workload: Workload, in_force: InForce, bar: ProgressBar
-) -> Audit:
-    """Audits a workload as the parameters say."""
-    return audit(
-        workload,
-        orderings=parameters.orderings,
-        compared=in_force.compared,
-        guarantee=parameters.guarantee,
-        period=parameters.period,
-        seed=parameters.workload.seed,
-        cores=parameters.cores,
-        bar=lambda policy: bar(policy, workload.window.length),
-    )
 
 
 def stored_in(

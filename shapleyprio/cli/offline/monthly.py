@@ -37,6 +37,8 @@ WAITS_SHOWN = attrgetter(
 )
 """Takes what the page shows of the waits in a partition."""
 
+NOTHING_BEFORE = "The log does not hold the period before, so these figures stand alone."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMonth:
@@ -151,7 +153,10 @@ def _write_report(
         title=f"How fair was {month.in_words}? {stored.whose}",
         earlier=earlier,
         continued=True,
-        lacks=stored.lacks,
+        lacks=(
+            *([stored.lacks] if stored.lacks else []),
+            *([NOTHING_BEFORE] if earlier is None else []),
+        ),
         after_end=stored.after_end,
         waits=[WAITS_SHOWN(one) for one in stored.waits],
         in_force=stored.in_force,

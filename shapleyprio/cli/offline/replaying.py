@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from shapleyprio.cli.offline.workload_reading import workload_before, workload_for
+from shapleyprio.cli.offline.workload_reading import workload_for
 from shapleyprio.cli.offline.workload_tables import (
     OUT_OF_TURN,
     RHO,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 def replay(parameters: ReplayParameters) -> None:
     """Replays a log, and shows and writes the results."""
     refuse_unknown_policies(guaranteed(parameters.policies or COMPARED, parameters.guarantee))
-    confine = kept_to_partitions if parameters.respect_partitions else None
     with progress_bars() as bar:
         log, workload = workload_for(
             parameters.workload,
@@ -61,13 +60,11 @@ def replay(parameters: ReplayParameters) -> None:
             backfill=parameters.backfill,
             placement=parameters.placement,
             horizon=parameters.horizon,
-            confine=confine,
+            confine=kept_to_partitions if parameters.respect_partitions else None,
         )
-        workload, results = replayed(parameters, log, workload, bar)
-        earlier = None
-        if parameters.report.wanted:
-            before = workload_before(parameters.workload, log, workload, confine)
-            earlier = None if before is None else replayed(parameters, log, before, bar)
+        if any(policy_named(policy).uses_history for policy in parameters.policies):
+            workload = with_history(workload, log)
+        results = results_of(workload, run(parameters, workload, bar))
 
     def page() -> Page:
         from shapleyprio.reports.replay_page import replay_page
@@ -76,21 +73,10 @@ def replay(parameters: ReplayParameters) -> None:
         if "rand" in [result.schedule.policy for result in results]:
             options["random orderings"] = str(orderings_of(parameters, workload))
         command = parameters.report.command
-        return replay_page(
-            log, workload, results, options=options, command=command, earlier=earlier
-        )
+        return replay_page(log, workload, results, options=options, command=command)
 
     publish(parameters.report, page)
     write_and_show(parameters, log, workload, results)
-
-
-def replayed(
-    parameters: ReplayParameters, log: Log, workload: Workload, bar: ProgressBar
-) -> tuple[Workload, Sequence[Result]]:
-    """Returns the workload as the policies knew it, and what came of each."""
-    if any(policy_named(policy).uses_history for policy in parameters.policies):
-        workload = with_history(workload, log)
-    return workload, results_of(workload, run(parameters, workload, bar))
 
 
 def refuse_unknown_policies(policies: Sequence[str]) -> None:

@@ -12,12 +12,11 @@ from shapleyprio.cli.shown.progress import ProgressBar
 from shapleyprio.common.wording import listed
 from shapleyprio.config import load_config
 from shapleyprio.config.segments import weights_of
-from shapleyprio.replay.errors import LogError, WorkloadError
+from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.clusters import (
     claims_of_files,
     consortium_named,
     consortium_of_claims,
-    consortium_of_files,
     dealt_to_clusters,
 )
 from shapleyprio.replay.logs.column_names import XDMOD_FIELDS
@@ -125,43 +124,6 @@ def _counted_otherwise(parameters: WorkloadParameters, log: Log) -> Iterator[str
                 )
 
 
-def workload_before(
-    parameters: WorkloadParameters,
-    log: Log,
-    workload: Workload,
-    confine: Confine | None = None,
-) -> Workload | None:
-    """Takes the workload of the period before, which is as long, out of the log.
-
-    Args:
-        parameters: which jobs.
-        log: that was read.
-        workload: taken out of it.
-        confine: what kept its jobs to some of the processors.
-
-    Returns:
-        None where the log has no jobs of all of that period.
-    """
-    window = workload.window
-    start = window.start - window.length
-    if start < int(log.release.min()):
-        return None
-    consortium = consortium_for(parameters, log)
-    try:
-        before = workload_of(
-            log,
-            consortium,
-            window=Window(start=start, length=window.length),
-            wide=workload.wide,
-            backfill=workload.backfill,
-            placement=workload.placement,
-            horizon=workload.horizon,
-        )
-        return before if confine is None else confine(log, consortium, before)
-    except WorkloadError:
-        return None
-
-
 def complain(log: Log) -> None:
     """Prints the first malformed lines on standard error."""
     for line in log.malformed[:MALFORMED_SHOWN]:
@@ -206,9 +168,7 @@ def split_fields(text: str) -> tuple[str, ...]:
 
 
 def consortium_for(parameters: WorkloadParameters, log: Log) -> Consortium:
-    """Returns the organizations with their jobs and processors."""
-    if parameters.organizations:
-        return consortium_of_files(parameters.organizations, log)
+    """Returns the organizations with their jobs and processors, where no files name them."""
     if parameters.deal_users is None:
         return consortium_named(log, log.organizations, log.parents)
     dealt = deal(

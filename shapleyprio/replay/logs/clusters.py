@@ -122,19 +122,6 @@ def claims_of_files(files: Mapping[str, Path], log: Log) -> list[Claimed]:
     return found
 
 
-def consortium_of_files(files: Mapping[str, Path], log: Log) -> Consortium:
-    """Applies files with `[[organization]]` tables to a log, as `consortium_of` says.
-
-    Args:
-        files: as `claims_of_files` takes them.
-        log: of one cluster or several.
-
-    Raises:
-        WorkloadError, ConfigError, LogError: as `claims_of_files` and `consortium_of`.
-    """
-    return consortium_of_claims(claims_of_files(files, log))
-
-
 def consortium_of_claims(claims: Sequence[Claimed]) -> Consortium:
     """Applies what is configured for each cluster of a log, as `consortium_of` says.
 
