@@ -41,48 +41,31 @@ def trends(
     title: str,
     colors: Mapping[str, str],
     choice: str | None,
-    kinds: Sequence[str] = (),
 ) -> Chart:
-    """Draws lines over time, one for each organization (and kind, drawn solid, dashed, ...).
+    """Draws lines over time, one for each organization.
 
     Args:
         name: of the chart.
-        data: choice, time, organization, value, and kind if there are kinds.
+        data: choice, time, organization, value.
         axis: of time.
         title: of the values.
         colors: of organizations.
         choice: that is shown at first; None where nothing can be chosen.
-        kinds: what lines there are of each organization.
     """
     encoding: Spec = {
         "x": axis.encoding("time"),
         "y": quantity("value", title, axis={"labelExpr": SHORT, "tickCount": 6}),
         "color": organizations(colors),
     }
-    dashes: Spec = {
-        "strokeDash": {
-            "field": "kind",
-            "scale": {"domain": list(kinds), "range": [[1, 0], [6, 3], [2, 2]][: len(kinds)]},
-            "legend": {"orient": "bottom", "title": None, "symbolSize": 400},
-        }
-    }
     near: Spec = {"type": "point", "on": "pointerover", "clear": "pointerout", "nearest": True}
-    described = [
-        label("organization"),
-        *([label("kind")] if kinds else []),
-        axis.tooltip("time"),
-        number("value", title),
-    ]
+    described = [label("organization"), axis.tooltip("time"), number("value", title)]
     spec: Spec = {
         "params": params(choice=choice, axis=axis),
         "transform": [*filters(choice), {"filter": "datum.time >= begin && datum.time <= end"}],
         "height": TALL,
         "encoding": encoding,
         "layer": [
-            {
-                "mark": {"type": "line", "clip": True, "strokeWidth": 2},
-                "encoding": dashes if kinds else {},
-            },
+            {"mark": {"type": "line", "clip": True, "strokeWidth": 2}},
             {
                 "params": [{"name": "near", "select": near}],
                 "mark": {"type": "point", "filled": True, "size": 70, "clip": True},
