@@ -42,14 +42,6 @@ _MEMORY = 1 << 28
 """Bytes that decompression may take; the best that xz and zstd make take half of it."""
 
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
-_OTHERS = {
-    b"BZh": "bzip2",
-    b"PK\x03\x04": "zip",
-    b"\x04\x22\x4d\x18": "lz4",
-    b"\x1f\x9d": "compress",
-}
-"""First bytes of what is compressed otherwise -> by what."""
-
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WILD = frozenset("*?[")
 
@@ -149,12 +141,6 @@ def _blocks(shown: str, source: str) -> Iterator[tuple[int, bytes]]:
         with Path(source).open("rb") as file:
             magic = file.read(len(_XZ))
             file.seek(0)
-            for first, program in _OTHERS.items():
-                if magic.startswith(first):
-                    raise LogError(
-                        f"{shown}: is compressed by {program}, which is not read; decompress it "
-                        "first, or compress it by gzip, xz or zstd"
-                    )
             compressed = magic.startswith((_GZIP, _XZ, _ZSTD))
             for block in _decompressed(file, magic):
                 position = os.lseek(file.fileno(), 0, os.SEEK_CUR)
