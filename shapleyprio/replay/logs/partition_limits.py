@@ -9,8 +9,6 @@ import numpy as np
 from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 
-"""Limits of partitions are whole hours, and what exceeds them is stopped a little later."""
-
 
 def with_partition_limits(log: Log) -> Log:
     """Gives each job without a limit its partition's.
