@@ -16,8 +16,7 @@ import structlog
 from hypothesis import settings
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm, prepare_database
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
-from shapleyprio.lab.testbed.packages import ensure_installed
+from shapleyprio.lab.testbed.machine import SlurmUnavailableHere, ensure_installed
 from tests.store.servers import Databases
 
 if TYPE_CHECKING:

@@ -34,8 +34,7 @@ from shapleyprio.daemon.serving import server
 from shapleyprio.fairness.scale import scale
 from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.layout import Layout, PrioritySettings
-from shapleyprio.slurm.priority import others_can_add
+from shapleyprio.slurm.layout import Layout, PrioritySettings, others_can_add
 from shapleyprio.slurm.text import config as text_config
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def test_the_wheel_holds_the_functions_in_c_for_processors_of_this_kind(wheel: P
     (described,) = wheel.glob("*.dist-info/WHEEL")
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     assert message_from_string(described.read_text()).get_all("Tag") == [f"py3-none-{platform}"]
-    program = "from shapleyprio.replay.logs.line_ends import line_ends as f; print(f(b'1\\n2\\n'))"
+    program = "from shapleyprio.replay.logs.columns import line_ends as f; print(f(b'1\\n2\\n'))"
     done = subprocess.run(
         [sys.executable, "-B", "-c", program],  # the wheel stays as it is
         cwd=wheel.parent,

@@ -91,7 +91,7 @@ class Commands(InterruptibleGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Finds a command, and which word is the file of its --json."""
-        from shapleyprio.cli.options.suggestions import suggest
+        from shapleyprio.cli.common import suggest
 
         suggest(self, ctx, args)
         name, command, words = super().resolve_command(ctx, args)
@@ -128,7 +128,7 @@ class Commands(InterruptibleGroup):
             raise
         except Exception as error:
             from shapleyprio.cli.common import exit_code_of
-            from shapleyprio.cli.options.remedies import message_of
+            from shapleyprio.cli.options.refusals import message_of
             from shapleyprio.common.wording import visible
 
             code = exit_code_of(error)

@@ -11,12 +11,16 @@ from pathlib import Path
 from rich.console import Console
 
 from shapleyprio.cli.common import alone
-from shapleyprio.cli.shown.explanations import sentences_on_job, sentences_on_jobs
-from shapleyprio.cli.shown.prospects import sentences_on_what_if
+from shapleyprio.cli.shown.explanations import (
+    sentences_on_job,
+    sentences_on_jobs,
+    sentences_on_what_if,
+)
+from shapleyprio.cli.shown.ranks import sentences_on_steering
 from shapleyprio.cli.shown.status import STALE, StatusOfEach, read_each
-from shapleyprio.cli.shown.steering import sentences_on_steering
 from shapleyprio.config import Config, connect, load_config
 from shapleyprio.config.segments import Segment, segment_of
+from shapleyprio.daemon.answering.estimated import seen_by
 from shapleyprio.daemon.answering.explain import (
     NothingToExplainError,
     explain_account,
@@ -33,7 +37,6 @@ from shapleyprio.daemon.answering.inquiries import (
     RecentQueue,
 )
 from shapleyprio.daemon.answering.scene import QueueSource
-from shapleyprio.daemon.answering.waiting_work import seen_by
 from shapleyprio.daemon.answering.what_if import Forecasting, what_if
 from shapleyprio.daemon.forecasting.live import LiveForecasts
 from shapleyprio.daemon.ledgers import segments_meant, stored_ledgers

@@ -29,8 +29,8 @@ from shapleyprio.cli.options.workloads import (
     workload_options,
     workload_parameters,
 )
-from shapleyprio.replay.audit.defaults import MOST_FOR_ALL, PERIOD
 from shapleyprio.replay.policies import ORDERINGS
+from shapleyprio.replay.workloads.choices import MOST_FOR_ALL, PERIOD
 
 
 @click.command

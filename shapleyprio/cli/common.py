@@ -1,4 +1,4 @@
-"""What commands share: exit codes, signals, and groups of commands."""
+"""What commands share: exit codes, signals, groups of commands, and hints at misspelt ones."""
 
 from __future__ import annotations
 
@@ -10,14 +10,27 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
 
-from shapleyprio.cli.options.suggestions import suggest
 from shapleyprio.common.errors import KnownError
+
+
+def suggest(group: click.Group, ctx: click.Context, args: list[str]) -> None:
+    """Refuses a command that is not there but resembles one that is.
+
+    Raises:
+        click.UsageError: it says which.
+    """
+    if args and not ctx.resilient_parsing and group.get_command(ctx, args[0]) is None:
+        near = get_close_matches(args[0], group.list_commands(ctx), n=1)
+        if near:
+            ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
+
 
 OF_A_FILE = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 """What may be wrong with a file that was named, before anything is read of it."""

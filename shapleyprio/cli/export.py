@@ -21,7 +21,7 @@ from shapleyprio.common.errors import OutputError
 from shapleyprio.common.wording import dates, listed, whole
 from shapleyprio.config import Config, connect, load_config
 from shapleyprio.daemon.ledgers import cluster_of, stored_ledgers
-from shapleyprio.daemon.steering.afresh import accounted_afresh
+from shapleyprio.daemon.steering.dry_run import accounted_afresh
 from shapleyprio.replay.logs.exports.anonymizing import Anonymizer, key_in
 from shapleyprio.replay.logs.exports.records import Manifest
 from shapleyprio.replay.logs.exports.rows import ExportSpan

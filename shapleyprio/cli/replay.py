@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from shapleyprio.cli.common import termination_unwinds
-from shapleyprio.cli.options.estimation import estimation_options, estimation_parameters
 from shapleyprio.cli.options.json_output import json_option
 from shapleyprio.cli.options.parameters import ReplayParameters
 from shapleyprio.cli.options.refusals import (
@@ -30,6 +29,8 @@ from shapleyprio.cli.options.shared import (
 from shapleyprio.cli.options.types import duration
 from shapleyprio.cli.options.workloads import (
     backfill_without_rigid,
+    estimation_options,
+    estimation_parameters,
     files_read,
     scheduling_options,
     workload_options,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from shapleyprio.config.consortium import Organization as Organization
 from shapleyprio.config.keys import MetricsSection as MetricsSection
 from shapleyprio.config.keys import StoreSection as StoreSection
 from shapleyprio.config.load import load_config as load_config
 from shapleyprio.config.model import Config as Config
-from shapleyprio.config.organization import Organization as Organization
 from shapleyprio.config.reference import config_reference as config_reference
 from shapleyprio.config.segments import weights_of
 from shapleyprio.config.values import Address as Address

@@ -1,4 +1,4 @@
-"""Every key of the configuration file: its type, default and meaning.
+"""Every key of the configuration file's sections: its type, default and meaning.
 
 Attributes are named like the keys. Durations are seconds, and what the file calls "unlimited",
 "strict" or "off" is None.
@@ -6,7 +6,10 @@ Attributes are named like the keys. Durations are seconds, and what the file cal
 
 from __future__ import annotations
 
-from shapleyprio.config.section import ConfigSection, key
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
 from shapleyprio.config.values import (
     AUTO,
     AbsolutePath,
@@ -36,6 +39,27 @@ from shapleyprio.config.values import (
 from shapleyprio.fairness.rules import DEFAULT_RULE, RULES
 from shapleyprio.slurm.adapters import DEFAULT_ADAPTER
 from shapleyprio.slurm.channels import CHANNELS, DEFAULT_CHANNEL
+
+
+class ConfigSection(BaseModel):
+    """A table of the file: frozen, and keys that it does not know are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+def key(default: Any, description: str, example: Any = None) -> Any:
+    """Makes a key of the file: its default as one would write it there (... if required).
+
+    The default is also the example, unless another one says more.
+    """
+    return Field(
+        default, description=description, examples=[default if example is None else example]
+    )
+
+
+def section(type_: type[ConfigSection], description: str) -> Any:
+    """Makes a table of the file that may be left out."""
+    return Field(default_factory=type_, description=description)
 
 
 class SlurmSection(ConfigSection):

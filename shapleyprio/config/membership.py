@@ -10,8 +10,8 @@ from itertools import chain
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
+from shapleyprio.config.consortium import Organization
 from shapleyprio.config.model import Config
-from shapleyprio.config.organization import Organization
 from shapleyprio.config.values import host_list
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY, Kind
 from shapleyprio.slurm.channels import Claims

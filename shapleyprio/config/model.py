@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from pydantic import Field, model_validator
 
+from shapleyprio.config.consortium import (
+    Organization,
+    Pool,
+    alike_in_pools,
+    misnamed,
+    parents_of,
+    split_twice,
+    unparented,
+)
 from shapleyprio.config.keys import (
+    ConfigSection,
     ConsortiumSection,
     DriftSection,
     EstimationSection,
@@ -16,14 +26,11 @@ from shapleyprio.config.keys import (
     ServiceSection,
     SlurmSection,
     StoreSection,
+    section,
 )
-from shapleyprio.config.organization import Organization, parents_of, unparented
-from shapleyprio.config.pool import Pool, alike_in_pools, misnamed, split_twice
-from shapleyprio.config.section import ConfigSection, section
 from shapleyprio.config.toml import Path
-from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.owen import unions_of
-from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.rules import RULES, DirectContr
+from shapleyprio.fairness.shapley import unions_of
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.points_table import CHANNEL
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from shapleyprio.config.consortium import Pool
 from shapleyprio.config.model import Config
-from shapleyprio.config.pool import Pool
 from shapleyprio.fairness.pool import cluster_behind, ledger_of
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.layout import Layout, Node

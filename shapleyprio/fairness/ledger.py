@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from shapleyprio.fairness.tenure import NOBODY, Allocation
-from shapleyprio.fairness.trajectory import Trajectory
-from shapleyprio.fairness.utility import Moments
+from shapleyprio.fairness.worth import Moments, Trajectory
 
 
 @dataclass(frozen=True, slots=True)

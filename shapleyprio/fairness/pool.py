@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.fairness.trajectory import NOTHING, Trajectory
+from shapleyprio.fairness.worth import NOTHING, Trajectory
 
 
 def ledger_of(cluster: str, pool: str = "") -> str:

@@ -76,8 +76,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shapleyprio.common.errors import ReplayError as ReplayError
-    from shapleyprio.fairness.situation import OrganizationState as OrganizationState
-    from shapleyprio.fairness.situation import Situation as Situation
+    from shapleyprio.fairness.rule import OrganizationState as OrganizationState
+    from shapleyprio.fairness.rule import Situation as Situation
     from shapleyprio.replay.engine.schedule import Schedule as Schedule
     from shapleyprio.replay.frames import comparison_frame as comparison_frame
     from shapleyprio.replay.frames import starts_frame as starts_frame
@@ -86,8 +86,8 @@ if TYPE_CHECKING:
     from shapleyprio.replay.measures.measures import drifts as drifts
     from shapleyprio.replay.measures.measures import measure as measure
     from shapleyprio.replay.measures.measures import unfairness as unfairness
-    from shapleyprio.replay.measures.turns.counting import Turns as Turns
-    from shapleyprio.replay.measures.turns.counting import turns_of as turns_of
+    from shapleyprio.replay.measures.turns import Turns as Turns
+    from shapleyprio.replay.measures.turns import turns_of as turns_of
     from shapleyprio.replay.policies import POLICIES as POLICIES
     from shapleyprio.replay.policies import run_policy as run_policy
     from shapleyprio.replay.workloads.dealing import deal as deal
@@ -102,7 +102,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "shapleyprio.common.errors": ("ReplayError",),
-    "shapleyprio.fairness.situation": ("OrganizationState", "Situation"),
+    "shapleyprio.fairness.rule": ("OrganizationState", "Situation"),
     "shapleyprio.replay.workloads.dealing": ("deal",),
     "shapleyprio.replay.frames": ("comparison_frame", "starts_frame"),
     "shapleyprio.replay.workloads.log": ("Log",),
@@ -111,7 +111,7 @@ _MODULES = {
     "shapleyprio.replay.policies": ("POLICIES", "run_policy"),
     "shapleyprio.replay.logs.reading": ("read_log",),
     "shapleyprio.replay.engine.schedule": ("Schedule",),
-    "shapleyprio.replay.measures.turns.counting": ("Turns", "turns_of"),
+    "shapleyprio.replay.measures.turns": ("Turns", "turns_of"),
     "shapleyprio.replay.workloads.workload": (
         *("Consortium", "Window", "Workload", "whole_log", "workload_of"),
     ),

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.output import inert_cell
 from shapleyprio.common.wording import duration
+from shapleyprio.replay.alone import FinishTimes, finish_times
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.finish_times import FinishTimes, finish_times
 from shapleyprio.replay.measures.measures import Measures, drifts, measure, unfairness
-from shapleyprio.replay.measures.turns.counting import Turns, turns_of
+from shapleyprio.replay.measures.turns import Turns, turns_of
 from shapleyprio.replay.policies import REFERENCE
-from shapleyprio.replay.workloads.confinement import confined_share
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
+from shapleyprio.replay.workloads.nodes import confined_share
 from shapleyprio.replay.workloads.workload import Workload
 
 SCHEDULE_COLUMNS = (

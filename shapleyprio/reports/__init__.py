@@ -27,12 +27,12 @@ drawn by the page's own script and, without a browser, for pictures. Needs
 
 from __future__ import annotations
 
-from shapleyprio.reports.html.colors import colors_of as colors_of
+from shapleyprio.reports.html.encodings import colors_of as colors_of
 from shapleyprio.reports.html.page import Choice as Choice
 from shapleyprio.reports.html.page import Page as Page
 from shapleyprio.reports.html.page import ReportError as ReportError
 from shapleyprio.reports.html.page import Section as Section
 from shapleyprio.reports.html.page import Table as Table
-from shapleyprio.reports.html.picture import write_pictures as write_pictures
 from shapleyprio.reports.html.writing import render as render
 from shapleyprio.reports.html.writing import write_page as write_page
+from shapleyprio.reports.html.writing import write_pictures as write_pictures

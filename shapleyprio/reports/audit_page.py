@@ -11,10 +11,8 @@ from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import period_in_words
 from shapleyprio.reports import audit_sections, replay_sections
-from shapleyprio.reports.front import about, reading
-from shapleyprio.reports.html.page import Cell, Front, Page, Section
-from shapleyprio.reports.html.provenance import versions
-from shapleyprio.reports.replay_page import choice_of, parameters_of
+from shapleyprio.reports.html.page import Cell, Front, Page, Section, versions
+from shapleyprio.reports.replay_page import about, choice_of, parameters_of, reading
 from shapleyprio.reports.replayed import Replayed
 from shapleyprio.store import UserAfterEnd
 

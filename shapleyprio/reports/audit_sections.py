@@ -12,7 +12,7 @@ from shapleyprio.replay.audit.findings import all_of
 from shapleyprio.replay.audit.findings import stability as in_words
 from shapleyprio.replay.audit.guarantees import Guarantees
 from shapleyprio.replay.audit.stability import Coalition
-from shapleyprio.replay.policies.titles import title_of
+from shapleyprio.replay.policies.registry import title_of
 from shapleyprio.reports.html.charts import trends
 from shapleyprio.reports.html.comparisons import bars
 from shapleyprio.reports.html.page import Cell, Section, Table, columns_of

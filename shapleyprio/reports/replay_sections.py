@@ -14,8 +14,8 @@ from shapleyprio.replay.measures.series import (
     utilization_of,
     waits_of,
 )
-from shapleyprio.replay.measures.turns.counting import Turns
-from shapleyprio.replay.policies.titles import title_of
+from shapleyprio.replay.measures.turns import Turns
+from shapleyprio.replay.policies.registry import title_of
 from shapleyprio.reports.html.charts import MatrixWords, heat_map, stacked_bars, trends
 from shapleyprio.reports.html.comparisons import SPREAD, signed_bars, spread
 from shapleyprio.reports.html.page import Cell, Section, Table, columns_of

@@ -8,18 +8,17 @@ from fractions import Fraction
 from functools import cached_property
 
 from shapleyprio.common.wording import DAY, HOUR, offset_of_zone, zone_name
-from shapleyprio.fairness.owen import owen
+from shapleyprio.fairness.shapley import owen
 from shapleyprio.replay.engine import lattice
 from shapleyprio.replay.engine.beginning import ref_world
+from shapleyprio.replay.engine.engine import values_at
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.measures.series import Series, even_moments, series_of
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Workload
-from shapleyprio.reports.html.colors import colors_of
-from shapleyprio.reports.html.encodings import TimeAxis
+from shapleyprio.reports.html.encodings import TimeAxis, colors_of
 
 MOST_WORK = 2**25
 """Jobs times coalitions up to which Ref is run once more, which takes some seconds."""

@@ -3,11 +3,90 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from shapleyprio.common.records import record
-from shapleyprio.slurm.associations import ROOT
+
+ROOT = "root"
+"""The account above all others."""
+
+UNSET_PRIORITY = -1
+"""What Slurm takes to remove the priority that is set at an association."""
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """What Slurm can give a priority to.
+
+    Attributes:
+        account: its name.
+        user: login name; empty for the account itself.
+        partition: where alone the user has it; empty for everywhere.
+    """
+
+    account: str
+    user: str = ""
+    partition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPriority:
+    """The priority of an account, as accounting has it.
+
+    Attributes:
+        own: what is set at the account itself; None where nothing is.
+        due: what its jobs therefore get: `own`, or that of the nearest account above which has
+            one; 0 if none has.
+    """
+
+    own: int | None
+    due: int
+
+    @property
+    def stored(self) -> int:
+        """What to write so that the account is as it is now."""
+        return UNSET_PRIORITY if self.own is None else self.own
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinators:
+    """Who may change an account without being an operator of Slurm.
+
+    Attributes:
+        by_account: account -> its coordinators, for accounts that have some.
+        powerless: whether slurmdbd keeps them from changing anything (DisableCoordDBD).
+    """
+
+    by_account: Mapping[str, tuple[str, ...]]
+    powerless: bool
+
+
+def account_priorities(
+    own: Mapping[str, int | None], parents: Mapping[str, str | None]
+) -> dict[str, AccountPriority]:
+    """Returns account -> its priority.
+
+    Args:
+        own: account -> what is set at it, None for nothing; the root may be among them.
+        parents: the same accounts -> the account above, None where there is none.
+
+    >>> account_priorities({"a": 5, "a1": None, "b": None}, {"a": None, "a1": "a", "b": None})["a1"]
+    AccountPriority(own=None, due=5)
+    """
+    return {account: AccountPriority(own[account], _due(account, own, parents)) for account in own}
+
+
+def _due(account: str, own: Mapping[str, int | None], parents: Mapping[str, str | None]) -> int:
+    at: str | None = account
+    passed: set[str] = set()
+    while at is not None and at not in passed:
+        found = own.get(at)
+        if found is not None:
+            return found
+        passed.add(at)
+        at = parents.get(at)
+    return 0
 
 
 @record
@@ -165,3 +244,48 @@ class Layout:
             for account, number in jobs_of.items()
             if account not in self.accounts and account != ROOT
         }
+
+
+SHORTEST_CALC_PERIOD = 60
+"""Seconds of the shortest PriorityCalcPeriod there is."""
+
+
+def others_by_factor(layout: Layout, own: str | None) -> dict[str, int]:
+    """Returns the most that each factor but ours adds to one job's priority over another's.
+
+    A factor lies in [0, 1] and is multiplied by its weight, unless PriorityFlags keeps Slurm
+    from normalizing it: then the largest priority in use multiplies the weight.
+
+    Args:
+        layout: the cluster.
+        own: the factor that carries our points; None for none of them.
+    """
+    settings = layout.settings
+    if settings.type != "priority/multifactor":
+        return {}
+    largest = {
+        "QOS": max(layout.qos_priorities.values(), default=0),
+        "Partition": max((p.priority_job_factor for p in layout.partitions.values()), default=0),
+    }
+    flag = {"QOS": "NO_NORMAL_QOS", "Partition": "NO_NORMAL_PART"}
+    raw = {factor: is_raw(settings.flags, name) for factor, name in flag.items()}
+    others = {}
+    for factor, weight in settings.weights.items():
+        if factor == own:
+            continue
+        points = weight
+        if factor in largest:
+            points *= largest[factor] if raw[factor] else largest[factor] > 0
+        if points > 0:
+            others[factor] = points
+    return others
+
+
+def others_can_add(layout: Layout, own: str | None) -> int:
+    """Returns the most that all factors but our own add together; see `others_by_factor`."""
+    return sum(others_by_factor(layout, own).values())
+
+
+def is_raw(flags: Collection[str], flag: str) -> bool:
+    """Returns whether Slurm leaves a factor as it is; 22.05 shows such flags as NO_NORMAL_ALL."""
+    return flag in flags or "NO_NORMAL_ALL" in flags

@@ -11,8 +11,14 @@ from typing import Protocol
 from shapleyprio.common.errors import KnownError
 from shapleyprio.common.records import record
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
-from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
-from shapleyprio.slurm.layout import Layout, Node, Reservation
+from shapleyprio.slurm.layout import (
+    AccountPriority,
+    Association,
+    Coordinators,
+    Layout,
+    Node,
+    Reservation,
+)
 from shapleyprio.slurm.running import Moment
 
 ITS_TURN = frozenset({"None", "Priority", "Resources"})

@@ -14,8 +14,8 @@ from shapleyprio.store.migrations import HEAD as HEAD
 from shapleyprio.store.repositories.estimates import EstimatesView as EstimatesView
 from shapleyprio.store.repositories.history import HistoryView as HistoryView
 from shapleyprio.store.repositories.leases import Leases as Leases
+from shapleyprio.store.repositories.ledgers import PoolsView as PoolsView
 from shapleyprio.store.repositories.observed import Observations as Observations
-from shapleyprio.store.repositories.pools import PoolsView as PoolsView
 from shapleyprio.store.repositories.pushes import PushesView as PushesView
 from shapleyprio.store.repositories.runs import Runs as Runs
 from shapleyprio.store.repositories.runs import RunsView as RunsView

@@ -22,8 +22,8 @@ from rich.console import Console
 from shapleyprio.cli import main
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, year
-from shapleyprio.lab.bench.cycle.literal import Done, literal_ledger
 from shapleyprio.lab.bench.cycle.workloads import CLUSTER, NOW, day_of_records
+from shapleyprio.lab.bench.cycle.year import Done, literal_ledger
 from shapleyprio.lab.bench.fairness import (
     contended,
     manipulations,

@@ -17,12 +17,12 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import main
+from shapleyprio.lab.bench.slurm import costs
 from shapleyprio.lab.bench.slurm import costs as slurm
 from shapleyprio.lab.bench.slurm import queue as slurm_queue
-from shapleyprio.lab.bench.slurm import reaction as slurm_reaction
-from shapleyprio.lab.bench.slurm.rpcs import calls_by_type, usual
+from shapleyprio.lab.bench.slurm.costs import calls_by_type, usual
 from shapleyprio.lab.cli import trialling
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
+from shapleyprio.lab.testbed.machine import SlurmUnavailableHere
 from shapleyprio.lab.testbed.processes import processes_of, wait_until
 
 PENDING = 20
@@ -59,8 +59,8 @@ def test_the_cost_on_a_real_slurm_is_reported(
     for module in (slurm, slurm_queue):
         monkeypatch.setattr(module, "MOST_SUBMITTED", PENDING - 1)  # so this is a long queue
     monkeypatch.setattr(slurm_queue, "MOST_WRITES", AT_ONCE)
-    monkeypatch.setattr(slurm_reaction, "JOBS", 3)
-    monkeypatch.setattr(slurm_reaction, "SHORTEST_SECONDS", 2.0)
+    monkeypatch.setattr(costs, "JOBS", 3)
+    monkeypatch.setattr(costs, "SHORTEST_SECONDS", 2.0)
     result = CliRunner().invoke(
         main,
         [

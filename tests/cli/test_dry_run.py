@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.cli.shown import dry_run as dry_running
+from shapleyprio.cli import daemon as dry_running
 from shapleyprio.daemon.estimation import live
 from shapleyprio.store import Store
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, PHYSICS

@@ -10,9 +10,13 @@ import pandas as pd
 import pytest
 
 from shapleyprio.lab.cli import experimenting
-from shapleyprio.lab.experiment import general, window_schedules
-from shapleyprio.lab.experiment.cells import Experiment, ExperimentTable, PresetParameters
-from shapleyprio.lab.experiment.parameters import WindowsParameters
+from shapleyprio.lab.experiment import general, windows
+from shapleyprio.lab.experiment.cells import (
+    Experiment,
+    ExperimentTable,
+    PresetParameters,
+    WindowsParameters,
+)
 from shapleyprio.replay.policies import Estimation, run_policy
 from tests.cli.offline import OfflineCommand
 from tests.lab.experiment.examples import Failing, experiment_of, write_log
@@ -171,7 +175,7 @@ def test_forecasts_are_scored_beside_limits_and_mean_waits() -> None:
 def test_live_estimates_as_it_is_asked_to() -> None:
     live = ("busy.swf", *SMALL, "--policy", "live")
     asked = ("--predictor", "limit", "--recompute", "2s", "--coalitions", "40")
-    with patch.object(window_schedules, "run_policy", wraps=run_policy) as scheduling:
+    with patch.object(windows, "run_policy", wraps=run_policy) as scheduling:
         parameters = answer(*live, *asked)["parameters"]
     (estimation,) = {
         call.kwargs["estimation"] for call in scheduling.call_args_list if call.args[1] == "live"

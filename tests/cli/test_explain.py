@@ -15,10 +15,9 @@ from shapleyprio.cli.explain import command
 from shapleyprio.common.wording import MISSING
 from shapleyprio.daemon.answering.explain_ranks import UnionRank
 from shapleyprio.daemon.forecasting.messages import LimitCost
-from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.rule import Ranking, Situation
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.fairness.situation import Situation
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.worth import Trajectory
 from tests.daemon.consortium import FIRST, LAST, NAME
 from tests.leases import take_away
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.cli.shown.prospects import sentences_on_start
+from shapleyprio.cli.shown.explanations import sentences_on_start
 from shapleyprio.daemon.answering.explain_facts import Prospect
 from shapleyprio.slurm.reasons import lack_of
 from shapleyprio.store import LATER

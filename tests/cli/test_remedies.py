@@ -9,7 +9,7 @@ import click
 import pytest
 
 from shapleyprio.cli import main
-from shapleyprio.cli.options.remedies import COMMAND_REMEDIES, message_of, remedies_of
+from shapleyprio.cli.options.refusals import COMMAND_REMEDIES, message_of, remedies_of
 from shapleyprio.common.errors import Remedy, ReplayError
 from shapleyprio.lab.cli.trial import command as trial
 

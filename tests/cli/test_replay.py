@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from shapleyprio.cli import main
-from shapleyprio.replay.measures.turns import counting
+from shapleyprio.replay.measures import turns
 from shapleyprio.replay.policies import POLICIES, PREDICTORS
 from tests.cli.offline import OfflineCommand
 
@@ -94,7 +94,7 @@ def test_drifts_add_up_to_the_unfairness() -> None:
 def test_where_decisions_are_not_judged_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
     write_log()
     assert "out of turn: of the moments" in succeeds(*DEAL).stdout
-    monkeypatch.setattr(counting, "MOST_STARTS", 30 * 4 - 1)
+    monkeypatch.setattr(turns, "MOST_STARTS", 30 * 4 - 1)
     output = succeeds(*DEAL).stdout
     assert "out of turn is missing: decisions are judged as long as" in output
     (head,) = (line for line in output.splitlines() if line.startswith("policy"))

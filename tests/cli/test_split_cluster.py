@@ -19,10 +19,9 @@ from shapleyprio.common.errors import ConfigError, ReplayError
 from shapleyprio.daemon.answering.inquiries import Inquiry
 from shapleyprio.daemon.ledgers import segment_meant, stored_cluster, stored_ledgers
 from shapleyprio.daemon.serving import Site
-from shapleyprio.daemon.serving.identity import Askers
 from shapleyprio.daemon.serving.overview import Overviews
 from shapleyprio.daemon.serving.page import render
-from shapleyprio.daemon.serving.questions import Questions
+from shapleyprio.daemon.serving.questions import Askers, Questions
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.store import Store

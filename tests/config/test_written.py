@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapleyprio.config import Config
-from shapleyprio.config.written import differences, written
+from shapleyprio.config.reference import differences, written
 
 FILE = {
     "fairness": {"horizon": "unlimited", "since": "2026-01-31T00:00:00Z"},

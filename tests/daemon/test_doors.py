@@ -9,10 +9,9 @@ import pytest
 
 from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.daemon.answering.status import read_status
-from shapleyprio.fairness.rule import Ranking
+from shapleyprio.fairness.rule import Ranking, Situation
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.fairness.situation import Situation
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.worth import Trajectory
 from tests.daemon.consortium import FIRST, LAST, NAME, Cluster, Service, config
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from shapleyprio.daemon.steering.outcomes import FAILURES
+from shapleyprio.daemon.steering.report import FAILURES
 from shapleyprio.store import Store, StoreError, StoreSchemaError
 from tests.cli.conftest import CommandLine, speaking_to
 from tests.daemon.consortium import Cluster

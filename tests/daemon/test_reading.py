@@ -6,7 +6,7 @@ import pytest
 
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.port import SlurmUnavailableError
-from shapleyprio.slurm.shared_reading import LONGEST_SECONDS, SharedReading, Source
+from shapleyprio.slurm.remembering import LONGEST_SECONDS, SharedReading, Source
 from tests.daemon.consortium import NOW, Cluster
 
 

@@ -23,7 +23,7 @@ from shapleyprio.lab.testbed import machine
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.lab.testbed.detached import last_words
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.port import Connection, PendingJob
 from shapleyprio.store import CycleRow, Push, Store, View

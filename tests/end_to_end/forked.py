@@ -27,7 +27,7 @@ from shapleyprio.slurm.command_line import commands
 
 USED = (
     *("check", "daemon", "db", "explain", "history", "init", "ownership", "rollback", "status"),
-    "options.remedies",
+    "options.refusals",
 )
 
 LAZY = (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shapleyprio.fairness.ledger import Ledger
-from shapleyprio.fairness.utility import Moments
+from shapleyprio.fairness.worth import Moments
 from shapleyprio.store import AllocatedRun
 from tests.end_to_end.consortium import Consortium
 

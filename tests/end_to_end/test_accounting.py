@@ -11,7 +11,7 @@ import pytest
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, NODES, Consortium, clear
 from tests.end_to_end.ledgers import like_one_read_afresh, stored_ledger
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from shapleyprio.slurm.associations import UNSET_PRIORITY
+from shapleyprio.slurm.layout import UNSET_PRIORITY
 from shapleyprio.store import PushState
 from tests.end_to_end.consortium import (
     ALL_CPUS,

@@ -19,7 +19,7 @@ from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.testbed import machine
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.submission import MODULE, SCRIPT, give_points_at_submission
+from shapleyprio.lab.testbed.steering import MODULE, SCRIPT, give_points_at_submission
 from shapleyprio.slurm.points_table import LARGEST_TABLE, PointsTable, write_table
 from shapleyprio.store import PushState, Store
 from tests.end_to_end.consortium import (

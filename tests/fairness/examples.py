@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Ledger, Standing
+from shapleyprio.fairness.rule import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
-from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import NOBODY, Allocation, Kind
 
 if TYPE_CHECKING:

@@ -8,8 +8,13 @@ import pytest
 
 from shapleyprio.fairness.scale import scale
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.layout import Layout, Partition, PrioritySettings
-from shapleyprio.slurm.priority import others_by_factor, others_can_add
+from shapleyprio.slurm.layout import (
+    Layout,
+    Partition,
+    PrioritySettings,
+    others_by_factor,
+    others_can_add,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

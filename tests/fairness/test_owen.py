@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.owen import owen, owen_denominator, owen_numerators, parts_of
-from shapleyprio.fairness.shapley import shapley
+from shapleyprio.fairness.shapley import owen, owen_denominator, owen_numerators, parts_of, shapley
 
 NUMBERS = st.integers(-(10**24), 10**24)
 

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.by_shapley import ByShapley
-from shapleyprio.fairness.directcontr import DirectContr
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import (
     ClusterBalances,
@@ -20,10 +18,11 @@ from shapleyprio.fairness.pool import (
     elsewhere,
     parts_of,
 )
+from shapleyprio.fairness.rule import Contributions, OrganizationState, Situation
+from shapleyprio.fairness.rules import ByShapley, DirectContr
 from shapleyprio.fairness.shapley import shapley
-from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.worth import Trajectory
 from tests.fairness.examples import (
     ALLOCATIONS,
     HORIZONS,

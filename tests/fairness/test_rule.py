@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.by_shapley import ByShapley
-from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.rule import Ranking, RankingRule, by_score
-from shapleyprio.fairness.rules import RULES
-from shapleyprio.fairness.situation import Contributions, Situation
+from shapleyprio.fairness.rule import Contributions, Ranking, RankingRule, Situation, by_score
+from shapleyprio.fairness.rules import RULES, ByShapley, DirectContr
 from shapleyprio.fairness.tenure import Allocation
-from shapleyprio.fairness.trajectory import NOTHING, Trajectory
+from shapleyprio.fairness.worth import NOTHING, Trajectory
 from tests.fairness.examples import (
     ALLOCATIONS,
     HORIZONS,

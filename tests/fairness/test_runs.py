@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import UNFINISHED_STATES, JobRecord, RunKey, run_of
 from shapleyprio.fairness.tenure import NOBODY, Allocation, Tenures
-from shapleyprio.fairness.utility import worth
+from shapleyprio.fairness.worth import worth
 from tests.fairness.examples import HORIZONS, job_record, parts_of, worth_by_parts
 
 FINAL_STATES = [

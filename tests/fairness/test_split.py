@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.split import split
+from shapleyprio.fairness.runs import split
 
 SIZES = st.dictionaries(st.text(min_size=1), st.integers(0, 500), min_size=1, max_size=8)
 

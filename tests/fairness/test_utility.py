@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import JobRecord, run_of
 from shapleyprio.fairness.tenure import Tenures
-from shapleyprio.fairness.utility import Moments, worth
+from shapleyprio.fairness.worth import Moments, worth
 from tests.fairness.examples import HORIZONS, job_record, parts_of, worth_by_parts
 
 SECONDS = st.integers(-50, 150)

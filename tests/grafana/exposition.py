@@ -9,10 +9,14 @@ from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.forecasting.scores import ForecastScore
 from shapleyprio.daemon.ranking.observing import JobsFound
 from shapleyprio.daemon.ranking.ranking import Ranked
-from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
-from shapleyprio.daemon.steering.forecast_metrics import ForecastGauges, ForecastMetrics
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.daemon.steering.report import CycleReport
+from shapleyprio.daemon.steering.worker_metrics import (
+    EstimateGauges,
+    EstimateMetrics,
+    ForecastGauges,
+    ForecastMetrics,
+)
 from shapleyprio.fairness.pool import PartState, PoolPart
 from shapleyprio.store import (
     DriftRow,

@@ -24,9 +24,9 @@ import pytest
 from grafana.generate import DASHBOARDS
 from shapleyprio.config import load_config
 from shapleyprio.fairness.pool import ClusterBalances
-from shapleyprio.fairness.trajectory import NOTHING
+from shapleyprio.fairness.worth import NOTHING
 from shapleyprio.lab.demo.consortium import CLUSTER, MEMBERS
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.store import Store
 from tests.grafana.asked import Asked, all_asked, committed

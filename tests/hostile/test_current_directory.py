@@ -14,7 +14,7 @@ from shapleyprio.common.workers import PYTHON
 from shapleyprio.daemon.drift import live as drift
 from shapleyprio.daemon.estimation import worker as estimation
 from shapleyprio.slurm.command_line.commands import ALARMED
-from shapleyprio.slurm.pyslurm import client as pyslurm
+from shapleyprio.slurm.pyslurm import adapter as pyslurm
 
 IMPORTED = ("click", "json", "numpy", "pydantic", "pyslurm", "selectors", "sqlalchemy", "structlog")
 """By one of the programs below."""

@@ -26,7 +26,7 @@ from shapleyprio.common.output import whole_file
 from shapleyprio.config import load_config
 from shapleyprio.config.load import MOST_PROBLEMS
 from shapleyprio.config.values import host_list
-from shapleyprio.daemon.accounting import open_tenures
+from shapleyprio.daemon.accounting import allocating
 from shapleyprio.daemon.accounting.accounting import OpenLedger
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.lab.experiment.results import write_rows
@@ -116,7 +116,7 @@ def test_keep_a_cycle_busy_with_an_account_of_nothing_but_line_ends() -> None:
 def test_make_every_cycle_read_a_million_names_of_accounts(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_tenures, "MOST_STRANGERS", 100)
+    monkeypatch.setattr(allocating, "MOST_STRANGERS", 100)
     record = job_record(start=100, end=160)
     opened = ledger_of(store, (replace(record, job_id=i + 1, account=f"a{i}") for i in range(1000)))
     assert opened.tally.kept == 1000  # the work of each is accounted all the same

@@ -20,7 +20,7 @@ from shapleyprio.daemon.estimation.messages import EstimateRequest, WaitingJob
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 from shapleyprio.slurm.port import PendingJob
 from shapleyprio.store import EstimateRow, Store
 from tests.daemon.estimation.listening import Listening

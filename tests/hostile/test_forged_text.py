@@ -23,7 +23,7 @@ from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.port import Connection, Malformed
 from shapleyprio.slurm.text import config as text_config
 from shapleyprio.slurm.text.accounting import accounting_line
-from shapleyprio.slurm.text.associations import coordinators_line, in_force_line
+from shapleyprio.slurm.text.config import coordinators_line, in_force_line
 from shapleyprio.slurm.text.queue import factors_line, refusals, target_of, value_line
 from shapleyprio.slurm.text.squeue import ARRAY_FIELDS, OWN_FIELDS, OWN_SEPARATOR, WaitingRecords
 from shapleyprio.slurm.text.values import new_delimiter

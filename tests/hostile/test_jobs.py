@@ -16,7 +16,7 @@ import pytest
 from shapleyprio.config import load_config
 from shapleyprio.daemon.accounting import after_end
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.fairness.utility import worth
+from shapleyprio.fairness.worth import worth
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.store import Store
 from tests.end_to_end.consortium import (

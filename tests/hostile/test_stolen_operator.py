@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.packages import slurm_release
+from shapleyprio.lab.testbed.machine import slurm_release
 from tests.end_to_end.consortium import CLUSTER, SETTINGS, spec
 from tests.processes import DAEMON, as_user
 

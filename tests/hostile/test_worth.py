@@ -8,7 +8,7 @@ import pytest
 
 from shapleyprio.daemon.accounting.after_end import MOST_ASKED
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.fairness.utility import worth
+from shapleyprio.fairness.worth import worth
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import Store
 from tests.daemon.consortium import (

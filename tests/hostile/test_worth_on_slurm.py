@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.fairness.utility import worth
+from shapleyprio.fairness.worth import worth
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.store import StandingRow

@@ -12,8 +12,7 @@ from typing import TypeVar
 import click
 
 from shapleyprio.cli import InterruptibleGroup
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
-from shapleyprio.lab.testbed.packages import slurm_release
+from shapleyprio.lab.testbed.machine import SlurmUnavailableHere, slurm_release
 from tests.matrix import pyslurm
 from tests.matrix.packages import packages
 from tests.matrix.roots import (

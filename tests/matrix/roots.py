@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
-from shapleyprio.lab.testbed.packages import install
+from shapleyprio.lab.testbed.machine import SlurmUnavailableHere, install
 from tests.matrix.suites import BASE_PACKAGES, Suite
 
 ROOT = Path(__file__).parents[2]

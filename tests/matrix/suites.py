@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shapleyprio.lab.testbed.packages import PACKAGES
+from shapleyprio.lab.testbed.machine import PACKAGES
 
 
 @dataclass(frozen=True, slots=True)

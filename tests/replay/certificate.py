@@ -16,7 +16,7 @@ from itertools import takewhile
 from math import fsum, log
 from typing import Any, NoReturn
 
-from shapleyprio.fairness.utility import Moments
+from shapleyprio.fairness.worth import Moments
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.literal import kai_shares

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.situation import OrganizationState, Situation
+from shapleyprio.fairness.rule import OrganizationState, Situation
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy

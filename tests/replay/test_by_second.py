@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.replay.engine.beginning import coalitions_in, jobs_of, members_of, record_of
+from shapleyprio.replay.engine.engine import exact_moments
 from shapleyprio.replay.engine.keys import Keys
 from shapleyprio.replay.engine.lattice import arriving, lattice_keys, make_potentials, run_blocks
 from shapleyprio.replay.engine.limits import ref_block
 from shapleyprio.replay.engine.state import World
-from shapleyprio.replay.engine.values import exact_moments
 from shapleyprio.replay.workloads.workload import Workload
 from tests.examples import examples
 from tests.replay.test_horizon import with_horizon

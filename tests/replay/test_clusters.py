@@ -24,8 +24,8 @@ from shapleyprio.replay.logs.stored import users_after_end
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.log import Log
+from shapleyprio.replay.workloads.nodes import kept_to_clusters, kept_to_partitions
 from shapleyprio.replay.workloads.organizations import consortium_of
-from shapleyprio.replay.workloads.partitions import kept_to_clusters, kept_to_partitions
 from shapleyprio.replay.workloads.workload import Consortium, Workload, workload_of
 from shapleyprio.store import Store, UserAfterEnd
 from tests.replay.certificate import processors_started

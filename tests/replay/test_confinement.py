@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shapleyprio.replay.workloads.confinement import confined_share
+from shapleyprio.replay.workloads.nodes import confined_share
 from shapleyprio.replay.workloads.workload import Window, workload_of
 from tests.replay.test_workload import consortium, log_of
 

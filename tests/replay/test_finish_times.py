@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shapleyprio.replay.alone import FinishTimes, finish_times
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.finish_times import FinishTimes, finish_times
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.workload import Workload

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.guarantee import EligibleJob, Freeing, Lent, guaranteed
-from shapleyprio.fairness.situation import OrganizationState, Situation
+from shapleyprio.fairness.rule import OrganizationState, Situation
 from shapleyprio.replay.audit.guarantees import guarantees_under
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import WorkloadError

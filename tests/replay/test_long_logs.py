@@ -15,7 +15,7 @@ import pytest
 
 from shapleyprio.common.errors import Remedy
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs import files, line_ends
+from shapleyprio.replay.logs import columns, files
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.log import Log
 
@@ -61,7 +61,7 @@ def test_pieces_make_the_log_that_they_are_cut_from(
             pytest.skip("there is no program zstd")
         subprocess.run(["zstd", "-q", "--rm", plain, "-o", f"{plain}.zst"], check=True)
         plain += ".zst"
-    monkeypatch.setattr(line_ends, "PIECE", 500)
+    monkeypatch.setattr(columns, "PIECE", 500)
     monkeypatch.setattr(files, "BLOCK", 64)
     seen: list[int] = []
     assert_same(read_log(plain, progress=seen.append), whole)
@@ -221,7 +221,7 @@ def test_json_is_read_as_the_text_of_the_same_jobs(
         "JobIDRaw|Account|User|Group|Partition|QOS|Submit|Eligible|Start|End|ElapsedRaw|AllocCPUS|"
         "State|Timelimit|NodeList",
     )
-    monkeypatch.setattr(line_ends, "PIECE", 700)
+    monkeypatch.setattr(columns, "PIECE", 700)
     monkeypatch.setattr(files, "BLOCK", 64)
     assert_same(read_log(str(path)), read_log(text))
     path.write_text(2 * f"{json.dumps(printed)}\n")

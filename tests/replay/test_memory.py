@@ -12,7 +12,7 @@ import pytest
 
 from shapleyprio.common.errors import Remedy
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs import files, line_ends, memory
+from shapleyprio.replay.logs import columns, files, memory
 from shapleyprio.replay.logs.memory import free_memory
 from shapleyprio.replay.logs.reading import read_log
 
@@ -83,7 +83,7 @@ def test_reading_stops_where_the_memory_gets_short(
 ) -> None:
     log = tmp_path / "log"
     log.write_bytes(HEADER + LINE * 100)
-    monkeypatch.setattr(line_ends, "PIECE", 500)
+    monkeypatch.setattr(columns, "PIECE", 500)
     monkeypatch.setattr(files, "BLOCK", 64)
     monkeypatch.setattr(memory, "free_memory", lambda: MIB)
     with pytest.raises(LogError, match="larger than the memory that is free") as caught:

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from shapleyprio.cli import main
 from shapleyprio.fairness.shapley import shapley
+from shapleyprio.replay.coalitions.contributions import all_coalitions
 from shapleyprio.replay.coalitions.estimate import estimate
-from shapleyprio.replay.coalitions.exact import all_coalitions
 from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Game, game_of
 from shapleyprio.replay.logs.clusters import claims_of_files, consortium_of_claims

@@ -10,19 +10,18 @@ from hypothesis import strategies as st
 
 from shapleyprio.common.errors import ConfigError, Remedy
 from shapleyprio.config import Organization, load_config
-from shapleyprio.fairness.split import split
+from shapleyprio.fairness.runs import split
 from shapleyprio.replay.errors import LogError, WorkloadError
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.layout import LoggedNode, LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
-from shapleyprio.replay.workloads.nodes import most_in_use, nodes_of_partitions
+from shapleyprio.replay.workloads.nodes import kept_to_partitions, most_in_use, nodes_of_partitions
 from shapleyprio.replay.workloads.organizations import (
     claimed_by,
     consortium_of,
     load_organizations,
 )
-from shapleyprio.replay.workloads.partitions import kept_to_partitions
 from shapleyprio.replay.workloads.workload import Consortium, workload_of
 from shapleyprio.slurm.text.values import hosts
 from tests.daemon.checking.test_check import BIOLOGY, PHYSICS, config, found

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.by_shapley import ByShapley
-from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.rule import Ranking
-from shapleyprio.fairness.situation import OrganizationState, Situation
+from shapleyprio.fairness.rule import OrganizationState, Ranking, Situation
+from shapleyprio.fairness.rules import ByShapley, DirectContr
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies import RunOptions, policy_named, run_policy
 from shapleyprio.replay.policies.own import OwnPolicy, own_decisions, rule_decisions

@@ -9,8 +9,8 @@ import pytest
 
 from shapleyprio.config import Organization
 from shapleyprio.replay.errors import WorkloadError
+from shapleyprio.replay.workloads.nodes import kept_to_partitions
 from shapleyprio.replay.workloads.organizations import consortium_of
-from shapleyprio.replay.workloads.partitions import kept_to_partitions
 from shapleyprio.replay.workloads.workload import Workload, workload_of
 from tests.replay.test_workload import consortium, log_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shapleyprio.replay.logs.filtering import taken
+from shapleyprio.replay.logs.assembling import taken
 from shapleyprio.replay.logs.reading import read_log
 from tests.replay.test_long_logs import assert_same
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.measures.turns import counting
-from shapleyprio.replay.measures.turns.counting import Turns, turns_of
+from shapleyprio.replay.measures import turns as measure_of_turns
+from shapleyprio.replay.measures.turns import Turns, turns_of
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.examples import examples
@@ -254,5 +254,5 @@ def test_too_many_jobs_times_coalitions_are_not_judged(monkeypatch: pytest.Monke
     workload = workload_of_jobs([1, 1], FLOOD, 300)
     schedule = run_policy(workload, "fcfs")
     assert turns_of(workload, [schedule]) is not None
-    monkeypatch.setattr(counting, "MOST_STARTS", 4 * 4 - 1)
+    monkeypatch.setattr(measure_of_turns, "MOST_STARTS", 4 * 4 - 1)
     assert turns_of(workload, [schedule]) is None

@@ -14,7 +14,7 @@ from shapleyprio.common.wording import delay, local_minute, zone_name
 from shapleyprio.replay.audit.auditing import Audit, audit
 from shapleyprio.replay.audit.findings import stability
 from shapleyprio.replay.audit.stability import Coalition
-from shapleyprio.replay.policies.titles import title_of
+from shapleyprio.replay.policies.registry import title_of
 from shapleyprio.replay.workloads.log import Labels, RecordedProcessors
 from shapleyprio.reports import Page, Section, render
 from shapleyprio.reports.audit_page import audit_page

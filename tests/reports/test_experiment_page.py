@@ -10,7 +10,7 @@ import pytest
 from shapleyprio.lab.experiment.cells import Experiment, ExperimentTable, Row
 from shapleyprio.lab.experiment.pages.experiment_page import experiment_page, verdict
 from shapleyprio.lab.experiment.pages.summed import Summed
-from shapleyprio.lab.experiment.summary import Line, summary_of
+from shapleyprio.lab.experiment.results import Line, summary_of
 from shapleyprio.reports import Page, render, write_pictures
 
 VALUES = {

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.common.wording import MISSING, cell, duration, percent
-from shapleyprio.lab.experiment.pages.charts import intervals
+from shapleyprio.lab.experiment.pages.experiment_sections import intervals
 from shapleyprio.replay import Window
-from shapleyprio.replay.policies.titles import title_of
+from shapleyprio.replay.policies.registry import title_of
 from shapleyprio.reports import (
     Choice,
     Page,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.fairness.utility import worth
+from shapleyprio.fairness.worth import worth
 from shapleyprio.replay import Window, Workload, measure, run_policy
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import contributed

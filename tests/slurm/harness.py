@@ -13,7 +13,7 @@ from typing import Protocol
 from shapleyprio.lab.simulated import DaemonName, SimulatedSlurm, SimulatedSpec
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.layout import PrioritySettings, Reservation
 from shapleyprio.slurm.port import Connection, Slurm

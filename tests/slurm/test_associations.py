@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.slurm.associations import UNSET_PRIORITY, Association, account_priorities
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
+from shapleyprio.slurm.layout import UNSET_PRIORITY, Association, account_priorities
 from shapleyprio.slurm.port import Connection, Malformed, SlurmRefusedError, SlurmUnavailableError
-from shapleyprio.slurm.text.associations import (
+from shapleyprio.slurm.text.config import (
     StoredAccount,
     coordinators_line,
     in_force_line,

@@ -18,9 +18,8 @@ from ClusterShell.RangeSet import RangeSet
 from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.slurm.adapters import connect
-from shapleyprio.slurm.associations import UNSET_PRIORITY, Association
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.layout import Reservation
+from shapleyprio.slurm.layout import UNSET_PRIORITY, Association, Reservation
 from shapleyprio.slurm.port import Connection, PendingJob, SlurmUnavailableError, StartedJob
 from shapleyprio.slurm.reasons import lack_of
 from shapleyprio.slurm.releases import Release, untested

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.slurm.command_line.details import can_be_counted, processors_held
+from shapleyprio.slurm.command_line.jobs import can_be_counted, processors_held
 
 START = 1_795_371_490
 

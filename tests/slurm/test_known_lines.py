@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.slurm.command_line.known_lines import KnownRecords
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.slurm.text.accounting import FIELDS, accounting_line
+from shapleyprio.slurm.text.accounting import FIELDS, KnownRecords, accounting_line
 from shapleyprio.slurm.text.queue import Factors
 from shapleyprio.slurm.text.squeue import OWN_SEPARATOR, ListedAgainError, WaitingRecords
 from shapleyprio.slurm.text.values import SEPARATOR

@@ -9,14 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.runs import JobRecord, RunKey
-from shapleyprio.slurm.associations import Association
-from shapleyprio.slurm.layout import Reservation
+from shapleyprio.slurm.layout import Association, Reservation, is_raw
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
-from shapleyprio.slurm.priority import is_raw
 from shapleyprio.slurm.releases import TESTED_RELEASES, Release, untested
 from shapleyprio.slurm.text import config as text_config
 from shapleyprio.slurm.text.accounting import FIELDS, accounting_line, last_ends
-from shapleyprio.slurm.text.associations import (
+from shapleyprio.slurm.text.config import (
     StoredAccount,
     coordinators_line,
     in_force_line,

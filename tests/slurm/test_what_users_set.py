@@ -12,7 +12,7 @@ import pytest
 from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.port import Connection, Slurm
 

@@ -98,7 +98,7 @@ def test_there_is_nothing_to_copy_before_a_store_is_made(original: str) -> None:
 def test_a_copy_has_what_a_cycle_goes_on_from_and_no_lease(
     filled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("copying", "repositories.runs"):
+    for module in ("cluster_store", "repositories.runs"):
         monkeypatch.setattr(f"shapleyprio.store.{module}.ROWS_AT_ONCE", AT_ONCE)
     before = content(filled)
     store = Store.open_existing(filled)

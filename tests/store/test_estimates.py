@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.worth import Trajectory
 from shapleyprio.store import EstimateRow, WaitingWork
 from tests.store.examples import BEGIN, cycle
 

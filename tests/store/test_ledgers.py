@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.ledger import Entry, Ledger
 from shapleyprio.fairness.tenure import Allocation, Tenures
-from shapleyprio.fairness.utility import Moments
+from shapleyprio.fairness.worth import Moments
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store
 from tests.examples import examples

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from shapleyprio.cli.offline.workload_reading import workload_for
-from shapleyprio.cli.offline.workload_tables import (
+from shapleyprio.cli.offline.workloads import (
     OUT_OF_TURN,
     RHO,
     RHO_LEGEND,
@@ -20,6 +19,7 @@ from shapleyprio.cli.offline.workload_tables import (
     organizations_table,
     out_of_turn,
     where_jobs_ran,
+    workload_for,
 )
 from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.options.parameters import ReplayParameters
@@ -42,7 +42,7 @@ from shapleyprio.replay.policies import (
 )
 from shapleyprio.replay.results import Result, as_json, results_of, write_schedules
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
-from shapleyprio.replay.workloads.partitions import kept_to_partitions
+from shapleyprio.replay.workloads.nodes import kept_to_partitions
 from shapleyprio.replay.workloads.workload import Workload, with_history
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from shapleyprio.cli.options.types import ALWAYS
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable
 from shapleyprio.common.wording import MISSING, clock_time, count, percent, signed_duration, visible
 from shapleyprio.config.membership import Membership
+from shapleyprio.daemon.accounting.allocating import CorrectedTenures
 from shapleyprio.daemon.accounting.moves import called, holds_nothing, in_words
-from shapleyprio.daemon.accounting.open_tenures import CorrectedTenures
 from shapleyprio.daemon.accounting.ownership import (
     KINDS,
     CorrectedOwnership,

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from shapleyprio.cli.common import alone
 from shapleyprio.cli.shown.explanations import SET_BY_HAND
+from shapleyprio.cli.shown.ranks import sentences_on_steering
 from shapleyprio.cli.shown.standings import standings_table
-from shapleyprio.cli.shown.steering import sentences_on_steering
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable
 from shapleyprio.cli.shown.waiting_work import in_words, users_table
 from shapleyprio.common.wording import MISSING, clock_time, count, delay, duration, listed, visible

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable
 from shapleyprio.common.wording import count, listed, processor_hours, whole
-from shapleyprio.daemon.answering.waiting_work import OrganizationWaitingWork
+from shapleyprio.daemon.answering.estimated import OrganizationWaitingWork
 from shapleyprio.store import WaitingWork
 
 MOST_USERS = 10

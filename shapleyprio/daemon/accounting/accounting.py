@@ -11,19 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shapleyprio.daemon.accounting.accounted import Accounted
+from shapleyprio.daemon.accounting.allocating import (
+    CorrectedTenures,
+    OpenTenures,
+    SplitRuns,
+)
 from shapleyprio.daemon.accounting.cluster_clock import (
     CLOCK_TOLERANCE_SECONDS,
     AccountingError,
     after_look,
     from_the_future,
 )
-from shapleyprio.daemon.accounting.counting import SplitRuns
-from shapleyprio.daemon.accounting.open_tenures import (
-    CorrectedTenures,
-    OpenTenures,
-)
-from shapleyprio.daemon.accounting.remembered import Remembered, Seal
+from shapleyprio.daemon.accounting.remembered import Accounted, Remembered, Seal
 from shapleyprio.daemon.accounting.tally import Tally
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger

@@ -25,7 +25,7 @@ from shapleyprio.daemon.accounting.tally import AccountedSoFar, Opening
 from shapleyprio.fairness.pool import Stay
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.slurm.port import Controller, Malformed, Slurm
-from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.slurm.remembering import Source
 from shapleyprio.store import ClusterStore, Transaction, Watermark, batches
 
 CATCH_UP_SECONDS = DAY

@@ -12,7 +12,7 @@ from shapleyprio.config.segments import Segment
 from shapleyprio.daemon.accounting.moves import called
 from shapleyprio.daemon.accounting.ownership import Holders, holders_in
 from shapleyprio.slurm.layout import Layout
-from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.slurm.remembering import Source
 
 LAYOUT_SECONDS = 600
 """Nodes, partitions, accounts and weights are reread this often."""

@@ -17,8 +17,8 @@ from shapleyprio.common.wording import clock_time
 from shapleyprio.config.membership import Membership
 from shapleyprio.config.values import host_list
 from shapleyprio.daemon.accounting.accounting import OpenLedger
+from shapleyprio.daemon.accounting.allocating import CorrectedTenures, CorrectionError
 from shapleyprio.daemon.accounting.moves import called
-from shapleyprio.daemon.accounting.open_tenures import CorrectedTenures, CorrectionError
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY, Kind, Tenure, Tenures
 from shapleyprio.store import CapacityRow, ClusterStore, CorrectionRow, Observations, Transaction

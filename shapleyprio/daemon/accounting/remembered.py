@@ -1,4 +1,4 @@
-"""What the daemon remembers of the store from one transaction to the next.
+"""What the daemon remembers of store and records from one transaction to the next.
 
 The store stays the truth. What is remembered holds for a transaction only if no other process can
 have written since: the lease is the same without interruption, and so are the watermark and the
@@ -9,16 +9,81 @@ committed, so a failed transaction leaves nothing behind.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from shapleyprio.daemon.accounting.accounted import AccountedRecords
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.pool import Stay, StayLedger
-from shapleyprio.fairness.runs import Run, RunKey
+from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.fairness.tenure import NOBODY, Tenures
+from shapleyprio.slurm.port import Malformed
+from shapleyprio.slurm.remembering import forget_others
 from shapleyprio.store import AllocatedRun, Runs, Transaction, View, Watermark
+
+Accounted = tuple[JobRecord, RunKey, AllocatedRun]
+"""A record, its run, and what was stored of that."""
+
+
+@dataclass(slots=True)
+class AccountedRecords:
+    """What became of records.
+
+    Each is kept, so no other has its identity.
+
+    Attributes:
+        sizes: node -> processors, by which they were accounted.
+        at: the cluster's clock when the last ones were asked for.
+    """
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    at: int = 0
+    _known: dict[int, Accounted | JobRecord] = field(default_factory=dict)
+    _brought: list[Accounted | JobRecord] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Begins a new answer: what the last one lacked is forgotten, if it is much."""
+        forget_others(self._known, self._brought)
+        self._brought = []
+
+    def hold_for(self, sizes: Mapping[str, int], at: int) -> None:
+        """Forgets all records if they would have to be accounted otherwise now."""
+        if sizes != self.sizes or at < self.at:
+            self._known = {}
+            self.sizes = dict(sizes)
+        self.at = at
+
+    def new_among(
+        self, records: Sequence[JobRecord | Malformed]
+    ) -> Iterator[JobRecord | Malformed]:
+        """Yields the records that were neither accounted nor found to be unstarted."""
+        found = map(self._known.get, map(id, records))
+        return (record for record, known in zip(records, found, strict=True) if known is None)
+
+    def find(
+        self, records: Sequence[JobRecord | Malformed]
+    ) -> Iterator[tuple[JobRecord | Malformed, Accounted | JobRecord | None]]:
+        """Yields the records of an answer, and what became of the very same ones.
+
+        Yields:
+            a record with what was accounted, with itself if its job has not started, or with None
+            if it is new.
+        """
+        found = list(map(self._known.get, map(id, records)))
+        self._brought += filter(None, found)
+        return zip(records, found, strict=True)
+
+    def add(self, record: JobRecord, key: RunKey, placed: AllocatedRun) -> None:
+        """Notes a record that is accounted for good."""
+        accounted = record, key, placed
+        self._known[id(record)] = accounted
+        self._brought.append(accounted)
+
+    def add_unstarted(self, record: JobRecord) -> None:
+        """Notes a record of a job that has not started."""
+        self._known[id(record)] = record
+        self._brought.append(record)
+
 
 FORGOTTEN_FROM = 1.25
 """Runs that are no longer asked for are forgotten when there are so many times those that are."""

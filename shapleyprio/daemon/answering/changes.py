@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from shapleyprio.common.wording import count, duration, listed
-from shapleyprio.config.written import differences
+from shapleyprio.config.reference import differences
 from shapleyprio.daemon.accounting.moves import in_words, together
 from shapleyprio.store import (
     AcceptedClockRow,

@@ -8,6 +8,7 @@ from itertools import chain
 
 from shapleyprio.common.errors import KnownError
 from shapleyprio.common.wording import names_shown
+from shapleyprio.daemon.answering.estimated import seen_by
 from shapleyprio.daemon.answering.explain_facts import (
     JobExplanation,
     JobsExplanation,
@@ -15,7 +16,6 @@ from shapleyprio.daemon.answering.explain_facts import (
 )
 from shapleyprio.daemon.answering.inquiries import Asker
 from shapleyprio.daemon.answering.scene import QueueAndStandings, QueueSource, ReadQueue
-from shapleyprio.daemon.answering.waiting_work import seen_by
 from shapleyprio.daemon.pushing.by_hand import Kind, by_hand_in
 from shapleyprio.daemon.pushing.rollback import UNREADABLE
 from shapleyprio.fairness.tenure import Tenures

@@ -9,8 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from shapleyprio.common.wording import HOUR
-from shapleyprio.daemon.answering.mutual_gain import Estimated, MutualGain
-from shapleyprio.daemon.answering.waiting_work import OrganizationWaitingWork
+from shapleyprio.daemon.answering.estimated import Estimated, MutualGain, OrganizationWaitingWork
 from shapleyprio.daemon.drift.figures import LastWindow
 from shapleyprio.store import StandingRow
 

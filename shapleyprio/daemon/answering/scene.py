@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from shapleyprio.daemon.answering.estimated import Sees, estimate_behind
 from shapleyprio.daemon.answering.explain_facts import (
     Basis,
     OrganizationJobs,
@@ -14,12 +15,10 @@ from shapleyprio.daemon.answering.explain_facts import (
     Prospect,
 )
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, rank_organizations
-from shapleyprio.daemon.answering.mutual_gain import estimate_behind
 from shapleyprio.daemon.answering.pool_status import pool_status
-from shapleyprio.daemon.answering.waiting_work import Sees
 from shapleyprio.daemon.drift.figures import last_window
 from shapleyprio.daemon.pushing.lasting import means
-from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.rules import DirectContr
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.port import PendingJob, PendingQueue, SlurmError, in_slurms_order

@@ -7,9 +7,8 @@ from fractions import Fraction
 from typing import Any, Self
 
 from shapleyprio.common.wording import DAY, clock_time, count, duration, percent
-from shapleyprio.daemon.answering.mutual_gain import Estimated, estimate_behind
+from shapleyprio.daemon.answering.estimated import Estimated, Sees, estimate_behind
 from shapleyprio.daemon.answering.pool_status import PoolStatus, pool_status
-from shapleyprio.daemon.answering.waiting_work import Sees
 from shapleyprio.daemon.answering.waits import WaitsInPartition, read_waits
 from shapleyprio.daemon.drift.figures import LastWindow, last_window
 from shapleyprio.daemon.forecasting.scores import ForecastScore, scores_of

@@ -11,7 +11,7 @@ from shapleyprio.daemon.answering.explain import NothingToExplainError, unknown_
 from shapleyprio.daemon.answering.explain_facts import Prospect
 from shapleyprio.daemon.answering.inquiries import AskedJob, Asker
 from shapleyprio.daemon.estimation.messages import WaitingJob
-from shapleyprio.daemon.estimation.packages import INSTALL
+from shapleyprio.daemon.estimation.worker import INSTALL
 from shapleyprio.daemon.forecasting.live import LiveForecasts, NoForecastsError
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.store import ClusterStore, ForecastRow, View

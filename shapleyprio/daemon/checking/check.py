@@ -12,23 +12,23 @@ from shapleyprio.config.membership import (
     configured_membership,
 )
 from shapleyprio.config.segments import segments_of
-from shapleyprio.daemon.checking.check_addresses import check_addresses
-from shapleyprio.daemon.checking.check_claims import (
+from shapleyprio.daemon.checking.check_host import check_addresses
+from shapleyprio.daemon.checking.check_membership import (
     check_claims,
     check_members,
     check_nodes,
+    check_ownership,
     check_processors,
 )
-from shapleyprio.daemon.checking.check_guarantees import check_guarantees
-from shapleyprio.daemon.checking.check_ownership import check_ownership
 from shapleyprio.daemon.checking.check_pool import check_pool
 from shapleyprio.daemon.checking.check_priorities import (
     check_channel,
+    check_guarantees,
     check_left_out_partitions,
     check_weights,
 )
 from shapleyprio.daemon.checking.check_table import check_table
-from shapleyprio.daemon.estimation.packages import REMEDY, numpy_is_missing
+from shapleyprio.daemon.estimation.worker import REMEDY, numpy_is_missing
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.slurm.channels import CHANNELS, Claims
 from shapleyprio.slurm.findings import Finding, Severity

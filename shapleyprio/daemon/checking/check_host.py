@@ -1,18 +1,24 @@
-"""Finds out whether the daemon would find on this host what it needs beside Slurm."""
+"""Finds out whether the daemon would find on this host, and reach from it, what it needs."""
 
 from __future__ import annotations
 
 import os
 import pwd
+import re
 import socket
 from collections.abc import Iterator
+from functools import cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from shapleyprio.common.databases import database_url
+from shapleyprio.common.shipped import find
 from shapleyprio.config import Address, Config
-from shapleyprio.daemon.estimation.packages import numpy_is_missing
+from shapleyprio.daemon.estimation.worker import numpy_is_missing
 from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.layout import Layout
 from shapleyprio.store import Store, StoreError
 
 
@@ -111,3 +117,61 @@ def _address(address: Address) -> Iterator[Finding]:
             "daemon steers without metrics, page and answers over the network",
             'choose another address, or "off", unless it will be free',
         )
+
+
+UNIT = "systemd/shapleyprio.service"
+
+MEANT = {
+    "localhost": ("127.0.0.0/8", "::1/128"),
+    "link-local": ("169.254.0.0/16", "fe80::/64"),
+    "multicast": ("224.0.0.0/4", "ff00::/8"),
+}
+"""Words of systemd's IPAddressAllow= -> networks."""
+
+
+def check_addresses(config: Config, layout: Layout) -> Iterator[Finding]:
+    """Yields a hint for each address outside of what the unit allows.
+
+    Args:
+        config: names the database and where metrics are served.
+        layout: names where Slurm's daemons are.
+    """
+    database = database_url(config.store.url).host
+    named = [("Slurm's daemon", host) for host in layout.daemon_hosts]
+    named += [("the database", database)] if database else []
+    if config.metrics.address is not None:
+        named.append(("metrics.address", config.metrics.address.host))
+    for what, host in dict.fromkeys(named):
+        outside = sorted(str(address) for address in _addresses(host) if not _allowed(address))
+        if outside:
+            yield Finding(
+                Severity.NOTICE,
+                "IPAddressAllow",
+                f"{what} at {host} has an address that the daemon's unit, as it is shipped, does "
+                f"not let it reach: {', '.join(outside)}",
+                f"systemctl edit shapleyprio, and add IPAddressAllow={outside[0]} or its network "
+                "below [Service], unless already done",
+            )
+
+
+@cache
+def allowed_networks() -> tuple[IPv4Network | IPv6Network, ...]:
+    """Returns the networks that the unit allows."""
+    lines = re.findall(
+        r"^IPAddressAllow=(.*)$", find(UNIT).read_text(encoding="utf-8"), re.MULTILINE
+    )
+    words = " ".join(lines).split()
+    return tuple(ip_network(text) for word in words for text in MEANT.get(word, (word,)))
+
+
+def _allowed(address: IPv4Address | IPv6Address) -> bool:
+    return address.is_unspecified or any(address in network for network in allowed_networks())
+
+
+def _addresses(host: str) -> set[IPv4Address | IPv6Address]:
+    """Returns the addresses of a host, none if it has none that this host knows."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return set()
+    return {ip_address(where[0]) for *_, where in found}

@@ -7,8 +7,8 @@ from textwrap import wrap
 
 from pydantic.fields import FieldInfo
 
+from shapleyprio.config.consortium import Organization
 from shapleyprio.config.membership import host_list_of
-from shapleyprio.config.organization import Organization
 from shapleyprio.config.reference import (
     LISTS,
     example_of,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shapleyprio.common.errors import ConfigError
 from shapleyprio.config import Config, socket_path
-from shapleyprio.daemon.client.settings import DEFAULT_FILE, load_settings
+from shapleyprio.daemon.client.asking import DEFAULT_FILE, load_settings
 from shapleyprio.slurm.findings import Finding, Severity
 
 

@@ -10,7 +10,7 @@ from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.logs.window import read_past
 from shapleyprio.replay.measures.measures import measure
-from shapleyprio.replay.measures.turns.counting import Turns, turns_of
+from shapleyprio.replay.measures.turns import Turns, turns_of
 from shapleyprio.replay.policies import REFERENCE, reference_for, run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from shapleyprio.store import DriftRow

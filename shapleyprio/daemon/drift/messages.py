@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from shapleyprio.common.messages import WorkerMessage
+from shapleyprio.common.workers import WorkerMessage
 from shapleyprio.store import DriftRow
 
 SMALLER = "shorten drift.window, or lower drift.most_organizations"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from shapleyprio.daemon.estimation.answering import Answerer, answer_requests
 from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest
-from shapleyprio.daemon.estimation.packages import INSTEAD
+from shapleyprio.daemon.estimation.worker import INSTEAD, Answerer, answer_requests
 from shapleyprio.store import ClusterStore
 
 

@@ -12,8 +12,8 @@ from shapleyprio.daemon.estimation.known_game import KnownGame
 from shapleyprio.daemon.estimation.known_runs import KnownPast
 from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest, WorkResult
 from shapleyprio.fairness.ledger import Ledger
-from shapleyprio.fairness.owen import unions_of
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.shapley import unions_of
+from shapleyprio.fairness.worth import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimate, Estimator
 from shapleyprio.replay.coalitions.game import Game, GameError
 from shapleyprio.store import ClusterStore, EstimateRow, Watermark

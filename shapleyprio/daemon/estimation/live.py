@@ -18,7 +18,7 @@ from shapleyprio.daemon.estimation.messages import (
     WorkResult,
 )
 from shapleyprio.daemon.estimation.worker import EstimationWorker
-from shapleyprio.fairness.situation import Contributions
+from shapleyprio.fairness.rule import Contributions
 from shapleyprio.store import ClusterStore, EstimateRow
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapleyprio.daemon.estimation.answering import Answerer, answer_requests
+from shapleyprio.daemon.estimation.worker import Answerer, answer_requests
 from shapleyprio.daemon.forecasting.messages import ForecastAnswer, ForecastRequest
 from shapleyprio.store import ClusterStore
 

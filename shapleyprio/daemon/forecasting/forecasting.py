@@ -1,9 +1,15 @@
-"""Forecasts starts from what the store knows and a cycle found."""
+"""Forecasts starts from what the store knows and a cycle found, and tells what limits cost.
+
+All nodes of a partition may be reserved for some time to come, as for a maintenance: it is closed.
+Slurm starts no job that may run into such a time by its limit. Futures are played as if the clock
+stood still meanwhile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -11,9 +17,7 @@ import numpy as np
 from shapleyprio.common.errors import ReplayError
 from shapleyprio.daemon.estimation.known_runs import PastRun
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkResult
-from shapleyprio.daemon.forecasting.closings import put_off, with_releases
 from shapleyprio.daemon.forecasting.lessons import Lessons, busy
-from shapleyprio.daemon.forecasting.limits import cost_of_limit
 from shapleyprio.daemon.forecasting.messages import (
     Closing,
     ForecastAnswer,
@@ -26,12 +30,99 @@ from shapleyprio.daemon.forecasting.moment import (
     moment_of,
     with_small_jobs,
 )
+from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.forecasts.forecast import MOST_ERRORS, StartForecast, forecasts
 from shapleyprio.replay.forecasts.futures import FUTURES, play
 from shapleyprio.replay.forecasts.present import Present
+from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.store import LATER, ClusterStore, ForecastRow, ToldForecast
+
+ENDLESS = 2**40
+"""Seconds of a job without a limit."""
+
+
+def with_releases(request: ForecastRequest) -> ForecastRequest:
+    """Returns a request whose jobs are not released before a closing that their limit reaches."""
+
+    def released(job: WaitingJob) -> WaitingJob:
+        closing = next(iter(request.closings.get(job.partition, ())), None)
+        limit = ENDLESS if job.limit is None else job.limit
+        if closing is None or request.t + limit <= closing.begin:
+            return job
+        return replace(job, release=max(job.release, closing.begin))
+
+    if not request.closings:
+        return request
+    return replace(request, waiting=tuple(map(released, request.waiting)))
+
+
+def put_off(starts: Ints, limits: Ints, closings: Iterable[Closing]) -> Ints:
+    """Returns when jobs start if the clock of their futures stands still in closings.
+
+    Args:
+        starts: int64[futures, jobs] of a partition; NEVER for those that do not start.
+        limits: int64[jobs], their time limits.
+        closings: of the partition.
+
+    >>> put_off(np.array([[5, 8, 10, NEVER]]), np.array([5, 5, 5, 5]), [Closing(10, 30)]).tolist()
+    [[5, 30, 30, 4611686018427387904]]
+    """
+    endings = np.where(limits == UNKNOWN, ENDLESS, limits)
+    for begin, end in closings:
+        later = np.where(starts < begin, end, starts + (end - begin))
+        reaches = (starts != NEVER) & (starts + endings > begin)
+        starts = np.where(reaches, later, starts)
+    return starts
+
+
+TOO_LONG = 2
+"""A limit is too long that is so many times what such jobs need."""
+
+LEAST_SECONDS = 600
+"""What costs less is not worth a word ..."""
+
+CERTAIN = 3
+"""... nor is what is less than so many standard errors."""
+
+
+def cost_of_limit(
+    present: Present, job: int, predictor: Survivors, starts_of: Callable[[Present], Ints]
+) -> LimitCost | None:
+    """Compares futures in which a job has its limit with those in which it has a shorter one.
+
+    Args:
+        present: when they begin.
+        job: that waits, by its index among the present's.
+        predictor: that has learned of all jobs that have ended.
+        starts_of: returns int64[futures], when the job starts in futures of a present, the same
+            ones each time.
+
+    Returns:
+        None if it has no limit or one that suits it, if too few jobs are known, or if the
+        difference may be chance.
+    """
+    jobs = present.jobs
+    asked = int(jobs.limit[job])
+    compared, longest = predictor.nine_of_ten(
+        int(present.user[job]), asked, int(jobs.processors[job])
+    )
+    limit = -(-longest // 60) * 60
+    if not compared or asked < TOO_LONG * limit:
+        return None
+    limits = jobs.limit.copy()
+    limits[job] = limit
+    shorter = replace(present, jobs=replace(jobs, limit=limits))
+    starts = np.stack([starts_of(present), starts_of(shorter)])
+    if (starts == NEVER).any():
+        return None
+    gains = (starts[0] - starts[1]).astype(float)
+    sooner, error = float(gains.mean()), float(gains.std(ddof=1)) / sqrt(len(gains))
+    if sooner < max(LEAST_SECONDS, CERTAIN * error):
+        return None
+    return LimitCost(jobs=compared, limit=limit, sooner=round(sooner))
+
 
 MANY_WAITING = 10_000
 """Where more jobs wait, of each organization only ..."""

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from shapleyprio.common.wording import DAY
-from shapleyprio.daemon.estimation.known_capacity import NOWHERE
-from shapleyprio.daemon.estimation.known_game import limit_of
+from shapleyprio.daemon.estimation.known_game import NOWHERE, limit_of
 from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.replay.coalitions.survivors import Survivors
-from shapleyprio.replay.forecasts.arrivals import MOST_WEEKS, Columns, ReleasedJobs
+from shapleyprio.replay.forecasts.futures import MOST_WEEKS, Columns, ReleasedJobs
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.store import View
 

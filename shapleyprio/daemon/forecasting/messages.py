@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shapleyprio.common.messages import WorkerMessage
 from shapleyprio.common.wording import HOUR
+from shapleyprio.common.workers import WorkerMessage
 from shapleyprio.daemon.estimation.messages import WaitingJob, WorkAnswer
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.worth import Trajectory
 from shapleyprio.slurm.reasons import SharedBy
 from shapleyprio.store import ForecastRow
 

@@ -8,26 +8,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shapleyprio.daemon.estimation.known_capacity import NOWHERE, KnownCapacity
-from shapleyprio.daemon.estimation.known_game import limit_of
+from shapleyprio.daemon.estimation.known_game import NOWHERE, KnownCapacity, limit_of
 from shapleyprio.daemon.estimation.known_runs import PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.daemon.forecasting.lessons import Lessons
 from shapleyprio.daemon.forecasting.messages import Competitor, ForecastRequest, MetLimit
-from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.owen import unions_of
+from shapleyprio.fairness.rules import DirectContr
+from shapleyprio.fairness.shapley import unions_of
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.worth import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimate
 from shapleyprio.replay.engine.codes import DIRECT
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import FURTHEST_SECONDS
-from shapleyprio.replay.forecasts.dependent import Limited, releasable
-from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order
-from shapleyprio.replay.forecasts.present import Executed, Numbers, Present
+from shapleyprio.replay.forecasts.futures import FURTHEST_SECONDS, ByCode, ByEstimate, Order
+from shapleyprio.replay.forecasts.present import Executed, Limited, Numbers, Present, releasable
 from shapleyprio.replay.workloads.log import UNKNOWN
-from shapleyprio.replay.workloads.partitions import ANY
+from shapleyprio.replay.workloads.nodes import ANY
 from shapleyprio.replay.workloads.workload import Window, Workload
 from shapleyprio.slurm.reasons import SharedBy
 

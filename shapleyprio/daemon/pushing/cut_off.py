@@ -20,7 +20,7 @@ from shapleyprio.daemon.pushing.push import Ours, Stamp, Wanted, foreign, live_k
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
 from shapleyprio.slurm.channels import Channel, Claims
 from shapleyprio.slurm.port import Slurm
-from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.slurm.remembering import Source
 from shapleyprio.store import ClusterStore, Journal, NewPush, StoreBusyError, Transaction
 
 BATCH_SECONDS = 60.0

@@ -14,16 +14,15 @@ from shapleyprio.daemon.pushing.cut_off import CutOff, LastKnown
 from shapleyprio.daemon.pushing.following import Followers, Foreign, values_after
 from shapleyprio.daemon.pushing.going_first import FirstJobs, PlannedFirst, SiteFactors
 from shapleyprio.daemon.pushing.lasting import Guaranteed, LastingExceptions
-from shapleyprio.daemon.pushing.managed import KnownValues
+from shapleyprio.daemon.pushing.managed import KnownValues, PlanBasis, SettledJobs
 from shapleyprio.daemon.pushing.push import Ours, Stamp, Wanted
 from shapleyprio.daemon.pushing.rollback import plan_rollback
-from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
 from shapleyprio.daemon.pushing.urgency import Limits, most_urgent
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.channels import CHANNELS, Channel, Claims, PriorityTarget
 from shapleyprio.slurm.layout import Layout
 from shapleyprio.slurm.port import PendingJob, PendingQueue, Slurm
-from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.slurm.remembering import Source
 from shapleyprio.store import (
     ClusterStore,
     ExceptionRow,

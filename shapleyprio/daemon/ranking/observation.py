@@ -11,8 +11,8 @@ from operator import attrgetter
 from shapleyprio.daemon.estimation.messages import WaitingJob
 from shapleyprio.daemon.ranking.demand import Counted, CountingJobs
 from shapleyprio.fairness.ledger import Ledger
+from shapleyprio.fairness.rule import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.runs import Run
-from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.layout import Layout, Node

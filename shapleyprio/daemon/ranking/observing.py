@@ -21,7 +21,7 @@ from shapleyprio.fairness.tenure import NOBODY, Tenures
 from shapleyprio.slurm.channels import Channel
 from shapleyprio.slurm.layout import Layout
 from shapleyprio.slurm.port import PendingJob
-from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.slurm.remembering import Source
 from shapleyprio.store import ClusterStore, PendingJobs, Transaction, Wait
 
 log = structlog.get_logger(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from threading import Lock
@@ -19,9 +19,67 @@ from shapleyprio.daemon.answering.freshness import (
 )
 from shapleyprio.daemon.answering.status import Status, read_status
 from shapleyprio.daemon.serving.checks import Checked
-from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
 from shapleyprio.fairness.pool import ledger_of
-from shapleyprio.store import ClusterStore, CycleRow, ExceptionRow, PauseRow, StoreError
+from shapleyprio.store import (
+    ClusterStore,
+    CycleRow,
+    ExceptionRow,
+    HistoryView,
+    PauseRow,
+    StoreError,
+)
+
+MOST_ROWS = 20_000
+"""Some 300 windows of 16 organizations with four schedules each: more than a sparkline shows."""
+
+Point = tuple[int, float]
+"""End of a replayed window, and the drift in seconds over that window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """Signed drift (ψ − ψ*) / p_tot of every organization, of the windows that ended in a day.
+
+    Attributes:
+        since, until: the day, seconds since the epoch.
+        lines: organization -> its points, the oldest first.
+    """
+
+    since: int
+    until: int
+    lines: Mapping[str, tuple[Point, ...]]
+
+    @property
+    def largest_seconds(self) -> float:
+        """The largest |drift| of the day."""
+        return max(abs(seconds) for line in self.lines.values() for _, seconds in line)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns a value for json.dumps."""
+        return {
+            "organizations": {
+                name: [list(point) for point in line] for name, line in self.lines.items()
+            }
+        }
+
+
+def drift_of_last_day(history: HistoryView, until: int) -> Drift | None:
+    """Returns the drift over windows that ended in the 24 hours up to `until`, None without any."""
+    since = until - DAY
+    rows = [
+        row
+        for row in history.drifts(since=since, limit=MOST_ROWS)
+        if row.schedule == "recorded" and row.parts and row.t <= until
+    ]
+    if not rows:
+        return None
+    lines: dict[str, list[Point]] = {}
+    for row in reversed(rows):
+        lines.setdefault(row.organization, []).append((row.t, float(row.drift)))
+    return Drift(
+        since=since, until=until, lines={name: tuple(line) for name, line in lines.items()}
+    )
+
 
 WEEK = 7 * DAY
 MOST_CHANGES = 20

@@ -18,8 +18,7 @@ from shapleyprio.common.wording import (
     signed_duration,
     visible,
 )
-from shapleyprio.daemon.serving.drift import Drift, Point
-from shapleyprio.daemon.serving.overview import Overview
+from shapleyprio.daemon.serving.overview import Drift, Overview, Point
 from shapleyprio.slurm.findings import Severity
 
 REFRESH_SECONDS = 60

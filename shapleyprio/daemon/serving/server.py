@@ -21,7 +21,7 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.wsgi import WSGIContainer
 
-from shapleyprio.daemon.serving.identity import END, PEER
+from shapleyprio.daemon.serving.questions import END, PEER
 from shapleyprio.daemon.serving.responses import LOOPBACK, METRICS, Answer, answer_of, refusal
 from shapleyprio.daemon.serving.threads import Threads
 

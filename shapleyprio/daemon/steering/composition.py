@@ -16,14 +16,17 @@ from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.accounting.moves import called
 from shapleyprio.daemon.accounting.tally import Opening
 from shapleyprio.daemon.estimation.live import LiveEstimates
-from shapleyprio.daemon.estimation.packages import numpy_is_missing
-from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
+from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker, numpy_is_missing
 from shapleyprio.daemon.forecasting.live import WORKER as FORECASTER
 from shapleyprio.daemon.forecasting.live import ForecastingWorker, LiveForecasts
 from shapleyprio.daemon.ledgers import cluster_of
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
-from shapleyprio.daemon.steering.forecast_metrics import ForecastGauges, ForecastMetrics
+from shapleyprio.daemon.steering.worker_metrics import (
+    EstimateGauges,
+    EstimateMetrics,
+    ForecastGauges,
+    ForecastMetrics,
+)
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError

@@ -36,20 +36,21 @@ from shapleyprio.daemon.ranking.observation import Observation
 from shapleyprio.daemon.ranking.observing import ClusterObserver, Observed
 from shapleyprio.daemon.ranking.ranking import Ranker
 from shapleyprio.daemon.steering.collecting import collecting_afterwards
-from shapleyprio.daemon.steering.outcomes import (
+from shapleyprio.daemon.steering.pruning import prune
+from shapleyprio.daemon.steering.report import (
     NOT_ENFORCED,
     STEERED,
+    CycleReport,
+    StopWatch,
     UnenforcedAccountsError,
     outcome_of,
+    record,
 )
-from shapleyprio.daemon.steering.pruning import prune
-from shapleyprio.daemon.steering.recording import record
-from shapleyprio.daemon.steering.report import CycleReport, StopWatch
 from shapleyprio.fairness.rules import RULES
 from shapleyprio.fairness.tenure import Tenures
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Slurm
-from shapleyprio.slurm.shared_reading import SharedReading, Source
+from shapleyprio.slurm.remembering import SharedReading, Source
 from shapleyprio.store import ClusterStore, Journal
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,7 @@ import structlog
 from shapleyprio.common.errors import ConfigError
 from shapleyprio.common.wording import HOUR
 from shapleyprio.config import Config
-from shapleyprio.config.written import written
+from shapleyprio.config.reference import written
 from shapleyprio.daemon.answering.freshness import patience_of
 from shapleyprio.daemon.drift.live import LiveDrift
 from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
@@ -26,7 +26,7 @@ from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.dry_run import DryRun
 from shapleyprio.daemon.steering.ledger_cycles import LedgerCycles
 from shapleyprio.daemon.steering.metrics import Metrics
-from shapleyprio.daemon.steering.outcomes import FAILURES
+from shapleyprio.daemon.steering.report import FAILURES
 from shapleyprio.daemon.steering.timetable import DRIFT, Timetable
 from shapleyprio.slurm.port import SlurmError
 from shapleyprio.store import StoreError

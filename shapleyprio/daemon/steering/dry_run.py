@@ -1,4 +1,4 @@
-"""Cycles that change nothing: they work on a copy of the store, and show what would happen."""
+"""Cycles that change nothing: they work on a copy of the store, or on a new one that is deleted."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from shapleyprio.config import Config
+from shapleyprio.config.segments import segments_of
 from shapleyprio.daemon.answering.status import OrganizationStatus, organization_rows
+from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.rule import by_score
 from shapleyprio.fairness.tenure import Move, Tenures
 from shapleyprio.slurm.channels import CHANNELS
+from shapleyprio.slurm.port import Slurm
 from shapleyprio.store import ClusterStore, ManagedValue, NewPush, StandingRow, Store, StoreError
 
 
@@ -263,3 +267,37 @@ def _moves(before: Tenures, after: Tenures, second: int) -> Iterator[Move]:
             yield Move(
                 kind=kind, name=name, before=held, after=tenure.organization, since=tenure.since
             )
+
+
+@contextmanager
+def accounted_afresh(
+    config: Config, slurm: Slurm, cluster: str, since: int | None
+) -> Iterator[Sequence[ClusterStore]]:
+    """Reads all of Slurm's accounting from a second on; nothing is written into Slurm.
+
+    Args:
+        config: who owns accounts and nodes, now and in the past.
+        slurm: the cluster.
+        cluster: its name.
+        since: second; None for when a new ledger opens.
+
+    Yields:
+        the cluster's ledgers.
+
+    Raises:
+        SlurmError: Slurm is away.
+        AccountingError: the records are not as they must be.
+        StoreError: there is no room for what was read; TMPDIR says where it is kept.
+    """
+    if since is not None:
+        fairness = config.fairness.model_copy(update={"since": since})
+        config = config.model_copy(update={"fairness": fairness})
+    with TemporaryDirectory(prefix="shapleyprio-export-") as directory:
+        url = f"sqlite:///{Path(directory, 'store.db')}"
+        with Store.open(url, create=True) as store:
+            ledgers = []
+            for segment in segments_of(config, cluster):
+                ledger = store.cluster(segment.ledger)
+                Cycle(segment.configured(config), slurm, ledger).run(dry_run=True)
+                ledgers.append(ledger)
+            yield ledgers

@@ -14,11 +14,10 @@ from shapleyprio.daemon.pushing.lease import LeaseHeldError
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.daemon.steering.dry_run import DryRun
 from shapleyprio.daemon.steering.metrics import Metrics
-from shapleyprio.daemon.steering.outcomes import FAILURES, outcome_of
-from shapleyprio.daemon.steering.report import CycleReport
+from shapleyprio.daemon.steering.report import FAILURES, CycleReport, outcome_of
 from shapleyprio.slurm.port import AdapterInUse, SlurmError
 from shapleyprio.slurm.releases import untested
-from shapleyprio.slurm.shared_reading import SharedReading, Source
+from shapleyprio.slurm.remembering import SharedReading, Source
 from shapleyprio.store import ClusterStore, StoreError
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from shapleyprio.daemon.pushing import push, submission
 from shapleyprio.fairness.runs import UNFINISHED_STATES
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import Malformed, Slurm
-from shapleyprio.slurm.shared_reading import Source
+from shapleyprio.slurm.remembering import Source
 from shapleyprio.store import ClusterStore, Transaction
 
 

@@ -1,4 +1,4 @@
-"""What the phases of one cycle found and did, for the store, the metrics and people."""
+"""What the phases of a cycle found and did, how it can end, and what the store keeps of that."""
 
 from __future__ import annotations
 
@@ -6,13 +6,59 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
+import structlog
+
+from shapleyprio.daemon.accounting.cluster_clock import AccountingError, ClockError
 from shapleyprio.daemon.accounting.tally import AccountedSoFar, Tally
+from shapleyprio.daemon.pushing.lease import LeaseHeldError
 from shapleyprio.daemon.pushing.planning import Plan
 from shapleyprio.daemon.pushing.push import PushCounts
 from shapleyprio.daemon.ranking.observing import JobsFound
 from shapleyprio.daemon.ranking.ranking import Ranked
-from shapleyprio.slurm.port import AdapterInUse
-from shapleyprio.store import CycleRow, UserAfterEnd
+from shapleyprio.slurm.port import (
+    AdapterInUse,
+    SlurmError,
+    SlurmRefusedError,
+    SlurmUnavailableError,
+)
+from shapleyprio.store import (
+    ClusterStore,
+    CycleRow,
+    SteeringRow,
+    StoreError,
+    Transaction,
+    UserAfterEnd,
+)
+
+
+class UnenforcedAccountsError(SlurmRefusedError):
+    """Any user may write what priorities are computed from, so none are written."""
+
+
+FAILURES: dict[type[Exception], str] = {
+    UnenforcedAccountsError: "accounts_not_enforced",
+    SlurmUnavailableError: "slurm_unavailable",
+    SlurmError: "slurm_refused",
+    LeaseHeldError: "lease_lost",
+    StoreError: "store_failed",
+    ClockError: "clock_backwards",
+    AccountingError: "records_refused",
+}
+"""What can fail in a cycle -> the outcome it is recorded under; the first that fits counts."""
+
+STEERED = "ok"
+"""The outcome of a cycle that succeeded."""
+
+NOT_ENFORCED = (
+    "AccountingStorageEnforce lacks associations, so any user can submit jobs to any account; set "
+    "AccountingStorageEnforce=associations in slurm.conf and restart slurmctld, or allow it by "
+    "slurm.allow_unenforced_accounts = true"
+)
+
+
+def outcome_of(failure: Exception) -> str:
+    """Names the outcome that a failure is recorded under: ``defect`` if it was not foreseen."""
+    return next((name for kind, name in FAILURES.items() if isinstance(failure, kind)), "defect")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +157,44 @@ class StopWatch:
         now = monotonic()
         seconds, self._last = now - self._last, now
         return replace(report, seconds={**report.seconds, phase: seconds})
+
+
+log = structlog.get_logger(__name__)
+
+
+def record(
+    store: ClusterStore, report: CycleReport, row: CycleRow, *, rule: str, channel: str
+) -> None:
+    """Stores a cycle that has ended.
+
+    Args:
+        store: of the ledger.
+        report: as far as the cycle has come.
+        row: how it ended.
+        rule: that was to rank.
+        channel: that carries the priorities.
+
+    Raises:
+        StoreError: a cycle that did not fail could not be stored.
+    """
+
+    def save(transaction: Transaction) -> None:
+        transaction.history.save_cycle(row)
+        if not row.message:
+            transaction.history.save_standings(report.ranked.standings)
+            transaction.observed.save_pending_jobs(report.jobs.pending_jobs)
+        if row.outcome == STEERED:
+            transaction.history.note_steering(_steering(report, rule, channel))
+
+    try:
+        store.transact(save)
+    except StoreError:
+        if not row.message:
+            raise
+        log.warning("the failed cycle could not be recorded", outcome=row.outcome)
+
+
+def _steering(report: CycleReport, rule: str, channel: str) -> SteeringRow:
+    if (pause := report.plan.pause) is not None:  # which may be younger than what is accounted
+        return SteeringRow(since=max(report.t, pause.since), rule="", chosen="", channel="")
+    return SteeringRow(since=report.t, rule=report.ranked.rule, chosen=rule, channel=channel)

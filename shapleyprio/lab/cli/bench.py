@@ -19,11 +19,11 @@ from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
 from shapleyprio.cli.shown.tables import standard_output, table_of
 from shapleyprio.common.wording import three_digits
 from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, year
-from shapleyprio.lab.bench.cycle.ingest import OF_RECORDS, ingest
+from shapleyprio.lab.bench.cycle.prune import OF_RECORDS, ingest
 from shapleyprio.lab.bench.measure import Machine, Measurement, machine
 from shapleyprio.lab.cli.options import OF_A_CLUSTER_SECONDS, poll_interval_option
 from shapleyprio.lab.cli.parameters import BenchParameters
-from shapleyprio.lab.testbed.directories import state_directory
+from shapleyprio.lab.testbed.machine import state_directory
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
 

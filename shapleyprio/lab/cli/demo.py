@@ -23,14 +23,11 @@ from shapleyprio.lab.cli.options import (
     speed_option,
 )
 from shapleyprio.lab.demo.collector import collecting, reserved
-from shapleyprio.lab.demo.opening import opened
-from shapleyprio.lab.demo.play import DemoEnd, play
-from shapleyprio.lab.demo.screen import cast, frame
+from shapleyprio.lab.demo.consortium import rounds, workload
+from shapleyprio.lab.demo.play import DemoEnd, opened, play
+from shapleyprio.lab.demo.screen import LEGEND, cast, conclusion, frame, summary_table
 from shapleyprio.lab.demo.stage import DemoError
-from shapleyprio.lab.demo.summary import LEGEND, conclusion, summary_table
-from shapleyprio.lab.demo.workload import rounds, workload
-from shapleyprio.lab.testbed.directories import state_directory
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError, state_directory
 
 PAUSE_SECONDS = 0.3
 """Between two simulated cycles in a terminal."""

@@ -10,11 +10,6 @@ from typing import Any
 import click
 
 from shapleyprio.cli.common import termination_unwinds
-from shapleyprio.cli.options.estimation import (
-    ESTIMATION_FIELDS,
-    estimation_options,
-    estimation_parameters,
-)
 from shapleyprio.cli.options.json_output import json_option
 from shapleyprio.cli.options.refusals import (
     is_given,
@@ -40,15 +35,20 @@ from shapleyprio.cli.options.shared import (
     wide_option,
 )
 from shapleyprio.cli.options.types import duration
-from shapleyprio.cli.options.workloads import backfill_without_rigid
+from shapleyprio.cli.options.workloads import (
+    ESTIMATION_FIELDS,
+    backfill_without_rigid,
+    estimation_options,
+    estimation_parameters,
+)
 from shapleyprio.lab.cli.options import keep_option
 from shapleyprio.lab.cli.parameters import ExperimentParameters
-from shapleyprio.lab.experiment.parameters import (
+from shapleyprio.lab.experiment.cells import (
     DEFAULT_WINDOWS,
     FORECAST_POLICIES,
+    PRESETS,
     WindowsParameters,
 )
-from shapleyprio.lab.experiment.presets import PRESETS
 from shapleyprio.replay.policies import guaranteed
 
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bars
 
 from shapleyprio.cli.options.json_output import write_json
-from shapleyprio.cli.options.remedies import remedies_of
+from shapleyprio.cli.options.refusals import remedies_of
 from shapleyprio.cli.options.reporting import publish
 from shapleyprio.cli.shown.tables import FittingTable, standard_output, table_of
 from shapleyprio.common.errors import Remedy, ReplayError
@@ -26,15 +26,14 @@ from shapleyprio.lab.experiment.cells import (
     ExperimentTable,
     PresetParameters,
     Row,
+    preset_experiment,
 )
-from shapleyprio.lab.experiment.forecast_windows import forecasts_experiment
+from shapleyprio.lab.experiment.forecasting import forecasts_experiment
 from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.keeping import ResultCache
 from shapleyprio.lab.experiment.logs import logs_among
-from shapleyprio.lab.experiment.presets import preset_experiment
-from shapleyprio.lab.experiment.results import as_json, check_writable, write_rows
+from shapleyprio.lab.experiment.results import Line, as_json, check_writable, summary_of, write_rows
 from shapleyprio.lab.experiment.running import CellsProgress, run
-from shapleyprio.lab.experiment.summary import Line, summary_of
 
 if TYPE_CHECKING:
     from shapleyprio.reports import Page

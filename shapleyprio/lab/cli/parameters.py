@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shapleyprio.cli.options.parameters import ReportParameters, WorkloadParameters
-from shapleyprio.lab.experiment.parameters import WindowsParameters
+from shapleyprio.lab.experiment.cells import WindowsParameters
 from shapleyprio.replay.workloads.choices import Wide
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from shapleyprio.cli.offline.workload_reading import complain
-from shapleyprio.cli.offline.workload_tables import OUT_OF_TURN, out_of_turn
+from shapleyprio.cli.offline.workloads import OUT_OF_TURN, complain, out_of_turn
 from shapleyprio.cli.options.json_output import write_json
 from shapleyprio.cli.options.reporting import publish
 from shapleyprio.cli.shown.progress import progress_bars
@@ -29,17 +28,16 @@ from shapleyprio.lab.experiment.logs import checksum
 from shapleyprio.lab.rehearsal.answer import Answer, RehearsedRun, answer_of
 from shapleyprio.lab.rehearsal.arms import ARMS, USUAL_ARMS, SiteArm, changed
 from shapleyprio.lab.rehearsal.jobs import Days, SiteJobs, last_days, site_jobs
-from shapleyprio.lab.rehearsal.page import rehearsal_page
-from shapleyprio.lab.rehearsal.report import answer_as_json, write_waits
+from shapleyprio.lab.rehearsal.report import answer_as_json, rehearsal_page, write_waits
 from shapleyprio.lab.rehearsal.running import Kept, kept_traces, named_runs, run_arms
 from shapleyprio.lab.rehearsal.site import read_site
-from shapleyprio.lab.testbed.directories import state_directory
+from shapleyprio.lab.testbed.machine import state_directory
 from shapleyprio.lab.trial.running import Conditions, Trace
 from shapleyprio.lab.trial.steering import Pace
 from shapleyprio.replay.logs.columns import second_of
 from shapleyprio.replay.logs.files import files_of
 from shapleyprio.replay.logs.reading import read_log, zone_of
-from shapleyprio.replay.policies.titles import title_of
+from shapleyprio.replay.policies.registry import title_of
 
 SEED = 0
 SHOWN = ("organization", "partition", "size")

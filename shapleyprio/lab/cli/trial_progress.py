@@ -10,8 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from shapleyprio.lab.trial.running import ArmRun
-from shapleyprio.lab.trial.side_by_side import ArmsWatch
+from shapleyprio.lab.trial.running import ArmRun, ArmsWatch
 
 LINE_EVERY_SECONDS = 60
 """Where standard error is no terminal."""

@@ -1,4 +1,4 @@
-"""`shapleyprio trials`: its options; what it does is in `shapleyprio.lab.cli.trialling_many`."""
+"""`shapleyprio trials`: its options; what it does is in `shapleyprio.lab.cli.trialling`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def command(trial_list: Path, logs: Path, **options: Any) -> None:
     refuse_the_same_file(("--json", parameters.json_file), read=[("LIST", trial_list)])
     refuse_missing_directories(("--json", parameters.json_file))
     with packages_needed("trials", "trial"):
-        from shapleyprio.lab.cli.trialling_many import trials
+        from shapleyprio.lab.cli.trialling import trials
     with termination_unwinds(OF_A_CLUSTER_SECONDS):
         trials(parameters)
 

@@ -15,8 +15,7 @@ from urllib.request import urlopen
 
 from shapleyprio.lab.demo.stage import DemoError
 from shapleyprio.lab.testbed.detached import last_words, start_detached, wait_or_kill
-from shapleyprio.lab.testbed.machine import reserved_ports
-from shapleyprio.lab.testbed.packages import SEARCH_PATH
+from shapleyprio.lab.testbed.machine import SEARCH_PATH, reserved_ports
 
 SCRAPE_SECONDS = 1  # about once a cycle, on the accelerated clock
 READY_SECONDS = 30

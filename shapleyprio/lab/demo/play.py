@@ -1,23 +1,133 @@
-"""The demo from the first submission to the last priority put back."""
+"""The demo from the setting up of its stage to the last priority put back, whatever happens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from time import monotonic
 
 from rich.console import Console
 
+from shapleyprio.config import load_config
 from shapleyprio.daemon.pushing.rollback import roll_back
-from shapleyprio.lab.demo.screen import screen
-from shapleyprio.lab.demo.simulated import first_come_first_served
-from shapleyprio.lab.demo.stage import DemoError, Stage
-from shapleyprio.lab.demo.summary import DemoResult, results
-from shapleyprio.lab.demo.watch import Snapshot, watch
+from shapleyprio.lab.demo.consortium import CLUSTER, Submission, write_configuration
+from shapleyprio.lab.demo.screen import DemoResult, results, screen
+from shapleyprio.lab.demo.simulated import SimulatedStage, first_come_first_served
+from shapleyprio.lab.demo.stage import DemoError, Snapshot, Stage, watch
 from shapleyprio.lab.testbed.detached import last_words
-from shapleyprio.store import ClusterStore
+from shapleyprio.store import ClusterStore, Store
+
+Say = Callable[[str], None]
+
+
+@contextmanager
+def opened(
+    submissions: Iterable[Submission],
+    *,
+    directory: Path,
+    speed: int | None,
+    address: str | None,
+    pause_seconds: float,
+    say: Say,
+) -> Iterator[tuple[Stage, ClusterStore]]:
+    """Yields a booted stage and the store its daemon writes; afterwards nothing of it runs.
+
+    Args:
+        submissions: what the stage is to submit.
+        directory: for the whole state.
+        speed: of the real Slurm's clock, None for the simulated one.
+        address: where the daemon serves its page and metrics; the simulated Slurm has no daemon.
+        pause_seconds: real seconds between two simulated cycles.
+        say: called with lines about what is being done.
+
+    Raises:
+        DemoError: a process was left behind, or there is no daemon that could serve anything.
+        TestbedError: the private Slurm did not boot.
+    """
+    log = directory / "daemon.log"
+    config_file = write_configuration(directory, speed=speed or 1, address=address)
+    config = load_config(config_file)
+    with Store.open(config.store.url, create=True) as opened_store:
+        store = opened_store.cluster(CLUSTER)
+        stage = None
+        if speed is not None:
+            stage = _real_stage(
+                config_file,
+                submissions,
+                speed=speed,
+                log=log,
+                say=say,
+                needed=address is not None,
+            )
+        if stage is None:
+            stage = SimulatedStage(config, store, submissions, log=log, pause_seconds=pause_seconds)
+        try:
+            yield stage, store
+        finally:
+            with _undisturbed():
+                left = stage.stop()
+            if left:
+                say(f"processes left behind: {', '.join(left)}")
+            else:
+                say("everything is stopped, no process is left")
+    if left:
+        raise DemoError("some processes could not be stopped")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Keeps a second Ctrl-C from interrupting the clearing up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _real_stage(
+    config_file: Path,
+    submissions: Iterable[Submission],
+    *,
+    speed: int,
+    log: Path,
+    say: Say,
+    needed: bool,
+) -> Stage | None:
+    """Returns a private Slurm, or None, saying why in one line, where it is not available.
+
+    Raises:
+        DemoError: it is not available, but is needed.
+    """
+    try:
+        from shapleyprio.lab.demo.real import RealStage
+    except ModuleNotFoundError as error:
+        if error.name != "psutil":
+            raise
+        why = "a private Slurm needs psutil (pip install 'shapleyprio[demo]')"
+        _do_without(why, say=say, needed=needed)
+        return None
+    from shapleyprio.lab.testbed.machine import SlurmUnavailableHere
+
+    try:
+        return RealStage(config_file, submissions, speed=speed, log=log, say=say)
+    except SlurmUnavailableHere as reason:
+        _do_without(str(reason), say=say, needed=needed)
+        return None
+
+
+def _do_without(why: str, *, say: Say, needed: bool) -> None:
+    if needed:
+        raise DemoError(f"{why}; without it there is no daemon to watch")
+    say(f"{why}, so the same cycles run against a simulated Slurm")
+
 
 FIRST_CYCLE_SECONDS = 90
 """Real time within which the daemon must have finished its first cycle."""

@@ -6,11 +6,16 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from shapleyprio.lab.demo.consortium import CLUSTER, COMMAND_TIMEOUT_SECONDS, CPUS_PER_NODE, MEMBERS
-from shapleyprio.lab.demo.workload import Submission
+from shapleyprio.lab.demo.consortium import (
+    CLUSTER,
+    COMMAND_TIMEOUT_SECONDS,
+    CPUS_PER_NODE,
+    MEMBERS,
+    Submission,
+)
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
-from shapleyprio.lab.testbed.packages import ensure_installed
+from shapleyprio.lab.testbed.machine import ensure_installed
 from shapleyprio.lab.testbed.processes import end_clients
 from shapleyprio.lab.testbed.steering import SteeringDaemon
 from shapleyprio.slurm.adapters import connect

@@ -14,11 +14,16 @@ from shapleyprio.config import Config
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.daemon.steering.worker_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.fairness.runs import JobRecord
-from shapleyprio.lab.demo.consortium import CLUSTER, CPUS_PER_NODE, MEMBERS, POLL_SECONDS
-from shapleyprio.lab.demo.waits import DemoJob
-from shapleyprio.lab.demo.workload import Submission
+from shapleyprio.lab.demo.consortium import (
+    CLUSTER,
+    CPUS_PER_NODE,
+    MEMBERS,
+    POLL_SECONDS,
+    Submission,
+)
+from shapleyprio.lab.demo.stage import DemoJob
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.layout import PrioritySettings
 from shapleyprio.store import ClusterStore

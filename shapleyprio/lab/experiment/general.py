@@ -10,10 +10,14 @@ from pathlib import Path
 
 from shapleyprio.common.databases import without_password
 from shapleyprio.common.wording import duration
-from shapleyprio.lab.experiment.cells import Experiment, ExperimentError, Share
-from shapleyprio.lab.experiment.parameters import CellParameters, WindowsParameters
-from shapleyprio.lab.experiment.window_schedules import check_policies
-from shapleyprio.lab.experiment.windows import WindowCell
+from shapleyprio.lab.experiment.cells import (
+    CellParameters,
+    Experiment,
+    ExperimentError,
+    Share,
+    WindowsParameters,
+)
+from shapleyprio.lab.experiment.windows import WindowCell, check_policies
 from shapleyprio.replay.engine.limits import MOST_REF_ORGANIZATIONS
 from shapleyprio.replay.policies import COMPARED, POLICIES
 from shapleyprio.replay.policies.registry import RULE

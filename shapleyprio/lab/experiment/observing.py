@@ -13,8 +13,7 @@ from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.forecasts.arrivals import Columns, ReleasedJobs
-from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Order
+from shapleyprio.replay.forecasts.futures import ByCode, ByEstimate, Columns, Order, ReleasedJobs
 from shapleyprio.replay.forecasts.present import Executed, Present
 from shapleyprio.replay.policies import LIVE, Estimation, RunOptions, policy_named
 from shapleyprio.replay.workloads.bays import Bays

@@ -10,13 +10,12 @@ from statistics import median
 
 import numpy as np
 
-from shapleyprio.replay.coalitions.predictors import Limit
+from shapleyprio.replay.coalitions.knowledge import Limit
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import Columns
 from shapleyprio.replay.forecasts.forecast import StartForecast
-from shapleyprio.replay.forecasts.futures import STEP, Order, starts_in
+from shapleyprio.replay.forecasts.futures import STEP, Columns, Order, starts_in
 from shapleyprio.replay.forecasts.present import Present
 from shapleyprio.replay.workloads.workload import Workload
 

@@ -1,4 +1,4 @@
-"""The experiments of three papers, which `shapleyprio.lab.experiment.presets` finds by name.
+"""The experiments of three papers, which `shapleyprio.lab.experiment.cells` finds by name.
 
 No other package imports this one.
 """

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from shapleyprio.fairness.by_shapley import ByShapley
-from shapleyprio.lab.rehearsal.errors import SiteError
+from shapleyprio.fairness.rules import ByShapley
+from shapleyprio.lab.rehearsal.site_files import SiteError
 from shapleyprio.lab.rehearsal.taken_over import SETTINGS
 from shapleyprio.lab.trial.arms import Arm
 

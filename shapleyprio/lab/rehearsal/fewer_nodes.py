@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
-from shapleyprio.lab.rehearsal.errors import SiteError
+from shapleyprio.lab.rehearsal.site_files import SiteError
 from shapleyprio.lab.rehearsal.slurm_conf import SiteConf, SiteNode, SitePartition
 
 NOT_OF_SHAPE = ("Weight", "Feature", "Features")

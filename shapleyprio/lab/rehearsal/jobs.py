@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.lab.rehearsal.errors import SiteError
 from shapleyprio.lab.rehearsal.fewer_nodes import with_fewer_nodes
 from shapleyprio.lab.rehearsal.plan import SiteJob, SitePlan
 from shapleyprio.lab.rehearsal.site import SiteSlurm
+from shapleyprio.lab.rehearsal.site_files import SiteError
 from shapleyprio.lab.rehearsal.slurm_conf import NAME
 from shapleyprio.lab.rehearsal.taken_over import GPU
 from shapleyprio.lab.rehearsal.usage import LONGEST_SECONDS, half_life_of, usage_before

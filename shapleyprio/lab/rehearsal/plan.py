@@ -11,8 +11,7 @@ from itertools import count
 from typing import NamedTuple
 
 from shapleyprio.lab.rehearsal.arms import SiteArm
-from shapleyprio.lab.rehearsal.associations import NONE, Options
-from shapleyprio.lab.rehearsal.site import SiteSlurm
+from shapleyprio.lab.rehearsal.site import NONE, Options, SiteSlurm
 from shapleyprio.lab.rehearsal.taken_over import (
     GPU,
     SETTINGS,
@@ -27,7 +26,7 @@ from shapleyprio.lab.testbed.configuration import ClusterSpec
 from shapleyprio.lab.trial.arms import Arm
 from shapleyprio.lab.trial.plan import head_of, of_any_plan
 from shapleyprio.replay.workloads.workload import Workload
-from shapleyprio.slurm.associations import ROOT
+from shapleyprio.slurm.layout import ROOT
 
 CLUSTER = "rehearsal"
 NO_MEMORY = "does not count, since the log has no column ReqTRES"

@@ -9,8 +9,7 @@ from math import prod
 from pathlib import Path
 from types import MappingProxyType
 
-from shapleyprio.lab.rehearsal.conf_file import ConfLine, conf_lines
-from shapleyprio.lab.rehearsal.errors import SiteError
+from shapleyprio.lab.rehearsal.site_files import ConfLine, SiteError, conf_lines
 from shapleyprio.lab.rehearsal.taken_over import (
     GPU,
     NODE,

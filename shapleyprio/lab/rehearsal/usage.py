@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.errors import TestbedError
-from shapleyprio.lab.testbed.packages import program
+from shapleyprio.lab.testbed.machine import TestbedError, program
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 
 LONGEST_SECONDS = 600

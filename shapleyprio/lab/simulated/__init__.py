@@ -7,7 +7,6 @@ their order. Left out: time limits, memory, fair share, job size.
 """
 
 from shapleyprio.lab.simulated.adapter import SimulatedSlurm
-from shapleyprio.lab.simulated.cluster import DaemonName
-from shapleyprio.lab.simulated.spec import DEFAULT_SETTINGS, SimulatedSpec
+from shapleyprio.lab.simulated.cluster import DEFAULT_SETTINGS, DaemonName, SimulatedSpec
 
 __all__ = ["DEFAULT_SETTINGS", "DaemonName", "SimulatedSlurm", "SimulatedSpec"]

@@ -6,9 +6,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
 from shapleyprio.lab.simulated.cluster import SimulatedCluster
-from shapleyprio.slurm.associations import AccountPriority, Association, Coordinators
 from shapleyprio.slurm.channels import CHANNELS
-from shapleyprio.slurm.layout import Layout, Node, Partition, Reservation
+from shapleyprio.slurm.layout import (
+    AccountPriority,
+    Association,
+    Coordinators,
+    Layout,
+    Node,
+    Partition,
+    Reservation,
+)
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Controller,
@@ -25,7 +32,7 @@ from shapleyprio.slurm.running import Moment
 class SimulatedSlurm(SimulatedCluster):
     """Implements `shapleyprio.slurm.port.Slurm` on a cluster in memory.
 
-    >>> from shapleyprio.lab.simulated.spec import SimulatedSpec
+    >>> from shapleyprio.lab.simulated.cluster import SimulatedSpec
     >>> spec = SimulatedSpec(
     ...     cluster="c", nodes={"a1": 4}, partitions={"all": ["a1"]}, accounts={"a": None}
     ... )

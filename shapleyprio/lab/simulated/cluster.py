@@ -1,23 +1,53 @@
-"""The simulated Slurm as its users and its administrators see it."""
+"""The parts of a simulated cluster, and what its users and its administrators do there."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypedDict, Unpack
 
-from shapleyprio.lab.simulated.accounting import Accounting
-from shapleyprio.lab.simulated.associations import Associations
+from shapleyprio.common.wording import DAY
 from shapleyprio.lab.simulated.engine import Engine
-from shapleyprio.lab.simulated.jobs import Job
-from shapleyprio.lab.simulated.scheduling import Machines, Priorities
-from shapleyprio.lab.simulated.spec import SimulatedSpec
-from shapleyprio.slurm.associations import Coordinators
-from shapleyprio.slurm.layout import Reservation
-from shapleyprio.slurm.port import (
-    Malformed,
-    SlurmRefusedError,
-    SlurmUnavailableError,
+from shapleyprio.lab.simulated.jobs import Accounting, Job
+from shapleyprio.lab.simulated.scheduling import Associations, Machines, Priorities
+from shapleyprio.slurm.layout import Coordinators, PrioritySettings, Reservation
+from shapleyprio.slurm.port import Malformed, SlurmRefusedError, SlurmUnavailableError
+from shapleyprio.slurm.releases import TESTED_RELEASES
+
+DEFAULT_SETTINGS = PrioritySettings(
+    type="priority/multifactor",
+    weights={"Age": 0, "Partition": 1_000_000, "QOS": 100_000},
+    flags=frozenset(),
+    calc_period_seconds=60,
+    max_age_seconds=DAY,
+    site_factor_plugin="",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedSpec:
+    """A cluster to simulate.
+
+    Attributes:
+        cluster: its name.
+        nodes: node -> its processors.
+        partitions: partition -> its nodes, in the order in which they fill up.
+        accounts: account -> parent account or None.
+        qos: QOS -> priority; only ``normal`` with 0 if None.
+        settings: how priorities are computed.
+        version: the release of Slurm that it reports.
+        enforces_accounts: whether it reports that it refuses jobs of unknown accounts; it does.
+    """
+
+    cluster: str
+    nodes: Mapping[str, int]
+    partitions: Mapping[str, Sequence[str]]
+    accounts: Mapping[str, str | None]
+    qos: Mapping[str, int] | None = None
+    settings: PrioritySettings = DEFAULT_SETTINGS
+    version: str = f"{TESTED_RELEASES[-1]}.0"
+    enforces_accounts: bool = True
+
 
 DaemonName = Literal["slurmctld", "slurmdbd"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from shapleyprio.lab.simulated.accounting import Accounting
 from shapleyprio.lab.simulated.jobs import (
     BEYOND_A_LIMIT,
     DEPENDS,
@@ -14,6 +13,7 @@ from shapleyprio.lab.simulated.jobs import (
     TOO_MANY_JOBS,
     TOO_MANY_TASKS,
     WAITS,
+    Accounting,
     Job,
 )
 from shapleyprio.lab.simulated.scheduling import Machines, Priorities, Waiting

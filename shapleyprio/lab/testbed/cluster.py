@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Literal, Self
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.testbed import machine
 from shapleyprio.lab.testbed.clock import ClusterClock, clock_ahead
-from shapleyprio.lab.testbed.configuration import EVERYTHING, ClusterPaths, ClusterSpec
+from shapleyprio.lab.testbed.configuration import EVERYTHING, ClusterPaths, ClusterSpec, write_files
 from shapleyprio.lab.testbed.database import Database
 from shapleyprio.lab.testbed.detached import start_detached
-from shapleyprio.lab.testbed.errors import TestbedError
-from shapleyprio.lab.testbed.files import write_files
-from shapleyprio.lab.testbed.guarding import Guard
-from shapleyprio.lab.testbed.packages import SEARCH_PATH, program
-from shapleyprio.lab.testbed.processes import MARKER, SlurmDaemon, end_all, wait_until
+from shapleyprio.lab.testbed.machine import SEARCH_PATH, TestbedError, program
+from shapleyprio.lab.testbed.processes import MARKER, Guard, SlurmDaemon, end_all, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

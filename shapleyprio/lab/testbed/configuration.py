@@ -1,18 +1,21 @@
-"""The configuration files of a private Slurm, as text."""
+"""The configuration files of a private Slurm: their text, and where they are written."""
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from shapleyprio.common.wording import DAY
+from shapleyprio.lab.testbed.machine import program, slurm_release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from shapleyprio.slurm.releases import Release
+
 
 EVERYTHING = "all"  # the default partition, over all nodes
 ACCOUNTING_DATABASE = "slurm_acct_db"
@@ -318,3 +321,29 @@ def _scheduler_parameters(spec: ClusterSpec) -> str:
 
 def _guard(seconds: int, speed: int) -> str:
     return str(min(LONGEST_GUARD, seconds * speed))
+
+
+def write_files(spec: ClusterSpec, paths: ClusterPaths) -> None:
+    """Makes the folders, and writes configuration and munge's key; an old key stays."""
+    for folder in ("", "etc", "run", "log", "state", "spool"):
+        (paths.directory / folder).mkdir(parents=True, exist_ok=True)
+    paths.directory.chmod(0o755)
+    _write(paths.slurm_conf, slurm_conf(spec, paths).encode(), 0o644)
+    _write(paths.slurmdbd_conf, slurmdbd_conf(spec, paths).encode(), 0o600)
+    if spec.gres:
+        _write(paths.slurm_conf.with_name("gres.conf"), gres_conf(spec, paths).encode(), 0o644)
+        paths.devices.mkdir(exist_ok=True)
+        most = max(sum(n for _, n in gpus_in(gpus)) for gpus in spec.gres.values())
+        for number in range(most):
+            (paths.devices / str(number)).touch()
+    cgroups = cgroup_conf(slurm_release())
+    _write(paths.slurm_conf.with_name("cgroup.conf"), cgroups.encode(), 0o644)
+    _write(paths.steps, steps_script(program("slurmstepd")).encode(), 0o755)
+    if not paths.munge_key.exists():
+        _write(paths.munge_key, secrets.token_bytes(128), 0o600)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    path.unlink(missing_ok=True)
+    path.touch(mode)
+    path.write_bytes(content)

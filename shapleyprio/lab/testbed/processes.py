@@ -1,9 +1,18 @@
-"""Bookkeeping of a private cluster's processes: starting, stopping, leaving none behind."""
+"""A private cluster's processes: started, stopped, and guarded so that none is left behind.
+
+``python -m shapleyprio.lab.testbed.processes DIRECTORY`` is the guard, which outlives everything
+else of a cluster. It prints a line when it is there, and waits until its standard input closes:
+when the cluster stops, or when the process that started the cluster is gone, however it ended. Then
+it kills what is left. Until then it ends steps that do not end by themselves.
+"""
 
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,11 +21,13 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.testbed.detached import start_detached, wait_or_kill
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
 
 MARKER = "SHAPLEYPRIO_TESTBED"  # in the environment of every daemon: its cluster's directory
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.03, 0.2  # seconds from one look to the next
@@ -207,3 +218,56 @@ def _holds_files_below(process: psutil.Process, directory: Path) -> bool:
     with suppress(OSError):
         return any(link.readlink().is_relative_to(directory) for link in links)
     return False
+
+
+CLEARING_SECONDS = 60  # real ones, on a busy machine with thousands of job steps
+
+
+class Guard:
+    """Clears up after the cluster, whatever becomes of this process.
+
+    Args:
+        directory: the cluster's, which exists.
+        environment: of the guard.
+    """
+
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        log = directory / "log" / "guard.output"
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [*PYTHON, "-m", "shapleyprio.lab.testbed.processes", str(directory)],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+        if self._process.stdout is None or not self._process.stdout.readline():
+            self._process.communicate()
+            raise TestbedError(f"the guard did not start: {log.read_text(errors='replace')}")
+
+    def end(self) -> None:
+        """Makes it clear up, which it does when its input closes."""
+        try:
+            self._process.communicate(timeout=CLEARING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+
+STEPS_SECONDS = 10.0  # from one look at the steps to the next, on the machine's clock
+
+
+def main() -> None:
+    """Guards the directory named on the command line."""
+    print("guarding", flush=True)
+    directory = Path(sys.argv[1])
+    suspects: frozenset[psutil.Process] = frozenset()
+    while not select.select([sys.stdin], [], [], STEPS_SECONDS)[0]:
+        suspects = end_stuck_steps(directory, suspects)
+    kill_leftovers(directory)
+
+
+if __name__ == "__main__":
+    main()

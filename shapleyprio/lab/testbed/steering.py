@@ -1,4 +1,4 @@
-"""Our daemon beside a private Slurm, as a process of its own on the cluster's clock."""
+"""What we put beside a private Slurm: our daemon, on its clock, and its Lua script."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
+from shapleyprio.common import shipped
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.detached import last_words
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 
 LAST_CYCLE_SECONDS = 60  # real ones
 
@@ -57,3 +58,24 @@ class SteeringDaemon:
         """Ends it at once, if it still runs."""
         self._process.kill()
         self._process.wait()
+
+
+SCRIPT = "job_submit.lua"
+MODULE = "shapleyprio_points.lua"
+INSTALLED_TABLE = "/var/spool/shapleyprio/points"
+
+
+def give_points_at_submission(cluster: PrivateSlurm, table: Path) -> None:
+    """Lets new jobs have their points from a table; slurmctld is restarted for it.
+
+    Args:
+        cluster: running.
+        table: that the daemon will write.
+    """
+    folder = cluster.paths.slurm_conf.parent
+    for name in (SCRIPT, MODULE):
+        text = shipped.find(f"slurm_conf/{name}").read_text(encoding="utf-8")
+        (folder / name).write_text(text.replace(INSTALLED_TABLE, str(table)), encoding="utf-8")
+    with cluster.paths.slurm_conf.open("a", encoding="utf-8") as file:
+        file.write("JobSubmitPlugins=lua\n")
+    cluster.restart("slurmctld")

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from shapleyprio.fairness.by_shapley import ByShapley
-from shapleyprio.fairness.directcontr import DirectContr
-from shapleyprio.fairness.rules import RULES
+from shapleyprio.fairness.rules import RULES, ByShapley, DirectContr
 from shapleyprio.slurm.channels import CHANNELS
 
 MULTIFACTOR = MappingProxyType(

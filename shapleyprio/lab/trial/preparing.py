@@ -11,8 +11,7 @@ from typing import Any
 from shapleyprio.lab.trial.arms import ARMS
 from shapleyprio.lab.trial.plan import OwnNodes, as_slurm_runs_it
 from shapleyprio.lab.trial.report import ArmResult, arm_result, report_as_json, simulated
-from shapleyprio.lab.trial.running import ArmRun, Conditions, Trace
-from shapleyprio.lab.trial.side_by_side import ArmsWatch, run_side_by_side
+from shapleyprio.lab.trial.running import ArmRun, ArmsWatch, Conditions, Trace, run_side_by_side
 from shapleyprio.lab.trial.steering import Pace
 from shapleyprio.replay.policies import policy_named
 from shapleyprio.replay.results import Result

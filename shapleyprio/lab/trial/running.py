@@ -1,11 +1,12 @@
-"""Runs one arm, from an empty directory to the records of its jobs."""
+"""Runs arms, each from an empty directory to the records of its jobs, some beside each other."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -14,11 +15,17 @@ from shapleyprio.fairness.runs import JobRecord, Run, run_of
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.processes import end_clients
 from shapleyprio.lab.trial.arms import Arm
-from shapleyprio.lab.trial.executed import Held
-from shapleyprio.lab.trial.forecasts import StartErrors, errors_of
-from shapleyprio.lab.trial.numbering import Submitted, records_by_job
+from shapleyprio.lab.trial.executed import Held, Submitted, records_by_job
 from shapleyprio.lab.trial.plan import ClusterPlan
-from shapleyprio.lab.trial.steering import COMMAND_SECONDS, CycleCounts, Pace, TrialDaemon, steering
+from shapleyprio.lab.trial.steering import (
+    COMMAND_SECONDS,
+    CycleCounts,
+    Pace,
+    StartErrors,
+    TrialDaemon,
+    errors_of,
+    steering,
+)
 from shapleyprio.lab.trial.submitting import Submitter
 from shapleyprio.replay.workloads.workload import Workload
 from shapleyprio.slurm.adapters import connect
@@ -262,3 +269,58 @@ def _on_several_nodes(records: Sequence[JobRecord], sizes: Mapping[str, int]) ->
 def _pause(stopped: threading.Event) -> None:
     if stopped.wait(CHECK_SECONDS):
         raise StoppedError
+
+
+WATCH_SECONDS = 0.5
+
+
+ArmsWatch = Callable[[Sequence[ArmRun]], None]
+"""Called now and then; the runs' progress says how far each is."""
+
+ArmFinished = Callable[[ArmRun, Trace], None]
+"""Called when an arm has come to its end."""
+
+
+def run_side_by_side(
+    runs: Sequence[ArmRun],
+    *,
+    directory: Path,
+    at_once: int,
+    watch: ArmsWatch,
+    finished: ArmFinished,
+) -> None:
+    """Runs each in a directory and on ports of its own.
+
+    Args:
+        runs: in the order in which they begin.
+        directory: each one's is below it, under its name.
+        at_once: how many run beside each other at most.
+        watch: called now and then.
+        finished: called after each that came to its end.
+
+    Raises:
+        SlurmError: an arm failed; the others were ended.
+        KeyboardInterrupt, SystemExit: and all were ended.
+    """
+    stopped = threading.Event()
+    with ThreadPoolExecutor(at_once) as pool:
+        futures = {pool.submit(run_arm, run, directory / run.name, stopped): run for run in runs}
+        waiting = set(futures)
+        try:
+            while waiting:
+                done, waiting = wait(waiting, WATCH_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    finished(futures[future], future.result())
+                watch(runs)
+        finally:
+            _end(futures, stopped)
+
+
+def _end(futures: Collection[Future[Trace]], stopped: threading.Event) -> None:
+    """Waits until each arm has cleared up after itself, whatever signals come meanwhile."""
+    stopped.set()
+    for future in futures:
+        future.cancel()
+    while not all(future.done() for future in futures):
+        with suppress(KeyboardInterrupt, SystemExit):
+            wait(futures)

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.errors import TestbedError
-from shapleyprio.lab.testbed.packages import program
+from shapleyprio.lab.testbed.machine import TestbedError, program
 from shapleyprio.lab.trial.arms import Arm
 from shapleyprio.lab.trial.plan import ClusterPlan
 

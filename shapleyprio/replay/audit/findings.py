@@ -11,7 +11,7 @@ from shapleyprio.replay.audit.auditing import Assessed, Audit
 from shapleyprio.replay.audit.in_force import InForce
 from shapleyprio.replay.audit.results import OWNERS_UNKNOWN
 from shapleyprio.replay.audit.stability import Coalition
-from shapleyprio.replay.policies.titles import OURS, title_of
+from shapleyprio.replay.policies.registry import OURS, title_of
 from shapleyprio.store import UserAfterEnd
 
 NOTHING = 1

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.fairness.guarantee import EligibleJob, Lent
+from shapleyprio.replay.alone import NEVER_ALONE, flow_times, flow_times_alone
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.finish_times import NEVER_ALONE, flow_times, flow_times_alone
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.workload import Workload
 

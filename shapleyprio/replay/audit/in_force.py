@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shapleyprio.common.wording import clock_time, listed
-from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.rules import DirectContr
 from shapleyprio.replay.policies import COMPARED
 from shapleyprio.store import SteeringRow
 

@@ -7,11 +7,9 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
-from shapleyprio.replay.audit.auditing import Assessed, Audit
-from shapleyprio.replay.audit.going_first import GoingFirst
+from shapleyprio.replay.audit.auditing import Assessed, Audit, Period
 from shapleyprio.replay.audit.guarantees import Guarantees
-from shapleyprio.replay.audit.over_time import Period
-from shapleyprio.replay.audit.stability import Coalition, Stability
+from shapleyprio.replay.audit.stability import Coalition, GoingFirst, Stability
 from shapleyprio.replay.results import as_json
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.store import UserAfterEnd

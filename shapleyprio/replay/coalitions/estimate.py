@@ -9,26 +9,31 @@ from math import factorial
 
 import numpy as np
 
-from shapleyprio.fairness.owen import owen_denominator, owen_numerators
-from shapleyprio.replay.coalitions.deciding import MOST_STARTS, DecidingCoalitions, can_decide
-from shapleyprio.replay.coalitions.exact import (
+from shapleyprio.fairness.shapley import owen_denominator, owen_numerators
+from shapleyprio.replay.coalitions.contributions import (
+    GROUPS,
+    Draws,
+    Floats,
+    OrderingDraws,
     all_coalitions,
+    needed,
+    needed_coalitions,
+    random_orderings,
+    rounded_owen_values,
     rounded_shapley_values,
     shapley_numerators,
 )
 from shapleyprio.replay.coalitions.first_come import Valuation
 from shapleyprio.replay.coalitions.fluid import Fluid, fluid_of
 from shapleyprio.replay.coalitions.game import Bools, Game, Ints
-from shapleyprio.replay.coalitions.options import EXACT_ORGANIZATIONS
-from shapleyprio.replay.coalitions.sampling import GROUPS, Draws, Floats
-from shapleyprio.replay.coalitions.unions import (
-    OrderingDraws,
-    needed,
-    needed_coalitions,
-    random_orderings,
-    rounded_owen_values,
+from shapleyprio.replay.coalitions.ways import (
+    MOST_STARTS,
+    DecidingCoalitions,
+    WholeJobs,
+    can_decide,
+    can_pass,
 )
-from shapleyprio.replay.coalitions.whole_jobs import WholeJobs, can_pass
+from shapleyprio.replay.workloads.choices import EXACT_ORGANIZATIONS
 
 FLUID_ORGANIZATIONS = 18
 """Up to so many the fluid approximation's own Shapley value is computed from all coalitions."""

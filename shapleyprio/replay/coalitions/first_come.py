@@ -2,28 +2,197 @@
 
 As long as nothing starts or ends, a value is a quadratic polynomial in time. So a pass gives three
 numbers: the value at the game's end, its rate and its acceleration.
+
+A pass comes to a moment after which it needs a processing time that is only a guess. What it found
+until then is its state there, and a later pass, which knows more, goes on from it. A state is one
+row of whole numbers: those named below, how many jobs of each organization are in it, the heap
+of running jobs (end and processors in one number), and the open ones (organization, number among
+its jobs, start, processors), of which it is unknown when they end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 
 from shapleyprio.replay.coalitions.game import Bools, Game
-from shapleyprio.replay.coalitions.growth import still_true
-from shapleyprio.replay.coalitions.passes import (
-    FIXED,
-    OPEN_WIDTH,
-    Arrays,
-    advance,
-    arrays_of,
-    entries_at_most,
-    room_for,
-)
+from shapleyprio.replay.engine.engine import whole_numbers
 from shapleyprio.replay.engine.keys import Ints
-from shapleyprio.replay.engine.values import whole_numbers
+from shapleyprio.replay.engine.state import NEVER
+from shapleyprio.replay.native import native
+
+NOW, LEFT, CHANGE, FREE, RUNNING, OPEN, PARTS, MOMENT, HIGH, FIXED = range(10)
+"""Places in a state: the moment it has come to, processors that its last job still waits for,
+changes of processors seen, free processors, entries of the heap, entries of the open jobs, parts of
+all jobs that started and are not open, and the sum of the seconds since the begin at which those
+are executed, in two limbs. Numbers of fixed size end before `FIXED`."""
+
+OPEN_WIDTH = 4
+
+BELOW = 4
+"""A heap has so many places more than entries, and `NEVER` in all that are empty."""
+
+
+class Arrays(NamedTuple):
+    """A game for functions in C; the names are those of `Game`.
+
+    Attributes:
+        queued: int64[jobs], each organization's jobs in their order, one organization after the
+            other.
+        first: int64[k + 1], where those of each organization begin in `queued`.
+    """
+
+    organization: Ints
+    release: Ints
+    processing_time: Ints
+    processors: Ints
+    certain: Ints
+    since: Ints
+    owned: Ints
+    queued: Ints
+    first: Ints
+
+
+class Room(NamedTuple):
+    """Where one pass works; it is overwritten by the next.
+
+    Attributes:
+        taken: int64[k], jobs of each organization that were looked at.
+        heap, later: int64[n], running jobs until the guesses begin, and after that; both are left
+            empty.
+        open: int64[n, 4], jobs that run for an unknown time.
+    """
+
+    taken: Ints
+    heap: Ints
+    later: Ints
+    open: Ints
+
+
+def arrays_of(game: Game) -> Arrays:
+    """Arranges a game for `advance`."""
+    certain = game.processing_time if game.certain is None else game.certain
+    count = np.bincount(game.organization, minlength=game.organizations)
+    return Arrays(
+        organization=_contiguous(game.organization),
+        release=_contiguous(game.release),
+        processing_time=_contiguous(game.processing_time),
+        processors=_contiguous(game.processors),
+        certain=_contiguous(certain),
+        since=_contiguous(game.since),
+        owned=_contiguous(game.owned),
+        queued=np.argsort(game.organization.astype(np.int16), kind="stable"),
+        first=np.concatenate(([0], np.cumsum(count))),
+    )
+
+
+def _contiguous(array: Ints) -> Ints:
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def room_for(arrays: Arrays) -> Room:
+    """Returns room for the passes of one core."""
+    k, entries = arrays.owned.shape[1], entries_at_most(arrays)
+    return Room(
+        taken=np.empty(k, dtype=np.int64),
+        heap=np.full(entries + BELOW, NEVER),
+        later=np.full(entries + BELOW, NEVER),
+        open=np.empty((entries, OPEN_WIDTH), dtype=np.int64),
+    )
+
+
+def entries_at_most(arrays: Arrays) -> int:
+    """Returns how many entries running and open jobs never exceed, and one."""
+    return int(min(arrays.owned.sum(axis=1).max(), arrays.processors.sum())) + 1
+
+
+@native("passes_advance")
+def advance(
+    arrays: Arrays,
+    coalitions: Bools,
+    time: int,
+    before: Ints,
+    before_at: Ints,
+    room: Room,
+    after: Ints,
+    after_at: Ints,
+    values: Ints,
+) -> None:
+    """Values coalitions at a time, and brings their states as far as nothing is guessed.
+
+    Args:
+        arrays: the game.
+        coalitions: bool[c, k], the members of each.
+        time: the second at which they are valued.
+        before: states to go on from, one behind the other.
+        before_at: int64[c + 1], where each begins and ends; one of no length is that of a
+            coalition of which nothing is known.
+        room: to work in.
+        after: the states that were reached, one behind the other.
+        after_at: int64[c + 1], where each begins and ends.
+        values: int64[c, 3 or 4], value, parts and processors as in `first_come.values_of`, without
+            a horizon, and the value's high limb if it has two.
+    """
+
+
+def still_true(
+    states: Mapping[bytes, Ints], old: Arrays, new: Arrays, time: int
+) -> dict[bytes, Ints]:
+    """Returns those states of coalitions that a pass over a later game reaches as well.
+
+    Args:
+        states: members of a coalition as bytes of bool[k] -> its state as in `ways`.
+        old: the game in which they were reached.
+        new: the later one.
+        time: nothing after that is asked of the later game.
+    """
+    k = new.owned.shape[1]
+    changes = _common_changes(old, new) if old.owned.shape[1] == k else 0
+    if not states or changes == 0:
+        return {}
+    common, seen = np.zeros((2, k), dtype=np.int64)
+    _common_jobs(old, new, common, seen)
+    heads = np.array([state[: FIXED + k] for state in states.values()])
+    members = np.frombuffer(b"".join(states), dtype=np.bool_).reshape(-1, k)
+    now, change, taken = heads[:, NOW], heads[:, CHANGE], heads[:, FIXED:]
+    holds = (now <= time) & (change <= changes) & (taken <= common).all(axis=1)
+    holds &= np.append(new.since, NEVER)[change] > now
+    holds &= _in_order(new, members, np.minimum(taken, np.diff(new.first)))
+    return {key: state for (key, state), good in zip(states.items(), holds, strict=True) if good}
+
+
+def _common_changes(old: Arrays, new: Arrays) -> int:
+    """Counts the changes of processors with which both games begin."""
+    count = min(len(old.since), len(new.since))
+    same = old.since[:count] == new.since[:count]
+    same &= (old.owned[:count] == new.owned[:count]).all(axis=1)
+    return count if same.all() else int(same.argmin())
+
+
+def _in_order(new: Arrays, members: Bools, taken: Ints) -> Bools:
+    """Says whether no other job of the members comes before those that were taken: bool[c]."""
+    queued = np.append(new.queued, NEVER)
+    first, end = new.first[:-1], new.first[1:]
+    last = np.where(taken > 0, queued[first + taken - 1], -1).max(axis=1, initial=-1)
+    following = np.where(members & (taken < end - first), queued[first + taken], NEVER)
+    in_order: Bools = following.min(axis=1, initial=NEVER) > last
+    return in_order
+
+
+@native("growth_common_jobs")
+def _common_jobs(old: Arrays, new: Arrays, common: Ints, seen: Ints) -> None:
+    """Counts how many of each organization's first jobs are the same, in the same order of all.
+
+    Args:
+        old: a game.
+        new: a later one.
+        common: int64[k], the numbers, zeros at first.
+        seen: int64[k], zeros to work with.
+    """
+
 
 PER_CALL = 16
 """Coalitions valued by one call, so that cores share the work evenly and Ctrl-C is heard."""

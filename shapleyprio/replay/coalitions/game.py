@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.errors import ReplayError
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.workloads.bays import Bays
+from shapleyprio.replay.workloads.bays import COUNT_BITS, LARGEST_COUNT, Bays
 from shapleyprio.replay.workloads.choices import Backfill, Wide
-from shapleyprio.replay.workloads.partitions import MOST_PLACES
-from shapleyprio.replay.workloads.running import COUNT_BITS, LARGEST_COUNT
+from shapleyprio.replay.workloads.nodes import MOST_PLACES
 from shapleyprio.replay.workloads.workload import Workload
 
 Ints = NDArray[np.int64]

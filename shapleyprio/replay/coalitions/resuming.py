@@ -8,13 +8,21 @@ from typing import NamedTuple
 import numpy as np
 
 from shapleyprio.replay.coalitions.game import Game
-from shapleyprio.replay.engine.bay_state import ARRIVING, DEMAND, HEAD, PARTITION, BaySchedules
 from shapleyprio.replay.engine.engine import expect_anew
 from shapleyprio.replay.engine.keys import Block, Ints
-from shapleyprio.replay.engine.state import NEVER, Coalitions, Jobs, World
+from shapleyprio.replay.engine.state import (
+    ARRIVING,
+    DEMAND,
+    HEAD,
+    NEVER,
+    PARTITION,
+    BaySchedules,
+    Coalitions,
+    Jobs,
+    World,
+)
 from shapleyprio.replay.native import packed
-from shapleyprio.replay.workloads.bays import Bays
-from shapleyprio.replay.workloads.running import COUNT_BITS, OWNER_BITS, PLACE_BITS
+from shapleyprio.replay.workloads.bays import COUNT_BITS, OWNER_BITS, PLACE_BITS, Bays
 
 END_BITS = 39
 """Bits for an end, with the coalition above them; no game ends later (`game.LATEST_END`)."""

@@ -19,11 +19,10 @@ from shapleyprio.replay.coalitions.resuming import (
     reached,
     resumed,
 )
-from shapleyprio.replay.engine.bay_state import FREE, OPEN
 from shapleyprio.replay.engine.beginning import NOBODY, coalitions_of, jobs_of, record_of, world_of
+from shapleyprio.replay.engine.engine import values_at
 from shapleyprio.replay.engine.keys import Block, Ints, Keys
-from shapleyprio.replay.engine.state import Jobs, World
-from shapleyprio.replay.engine.values import values_at
+from shapleyprio.replay.engine.state import FREE, OPEN, Jobs, World
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.replay.engine.bay_state import schedules_in
 from shapleyprio.replay.engine.keys import Block, Ints, Keys
 from shapleyprio.replay.engine.lattice import lattice_keys
 from shapleyprio.replay.engine.limits import ref_block
@@ -17,6 +16,7 @@ from shapleyprio.replay.engine.state import (
     PastEvents,
     Record,
     World,
+    schedules_in,
 )
 from shapleyprio.replay.workloads.choices import Guarantee
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -78,7 +78,7 @@ def coalitions_of(
         wide: whether sums have two limbs.
         horizon: age in seconds from which a part gains no more worth; None for never.
         seconds: with a horizon there is room for what happens in so many before more is made
-            (`horizon.with_more_room`).
+            (`lattice.with_more_room`).
     """
     count, k = takes_part.shape
     processors = takes_part @ owned

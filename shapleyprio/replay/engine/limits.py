@@ -6,13 +6,12 @@ from fractions import Fraction
 from math import factorial, isqrt
 
 from shapleyprio.common.errors import Remedy
-from shapleyprio.replay.engine.bay_state import numbers_of
 from shapleyprio.replay.engine.keys import Block
 from shapleyprio.replay.engine.lattice import odd_divisor
-from shapleyprio.replay.engine.state import NEVER
+from shapleyprio.replay.engine.state import NEVER, numbers_of
 from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.workloads.bays import LARGEST_COUNT
 from shapleyprio.replay.workloads.dealing import MOST_ORGANIZATIONS
-from shapleyprio.replay.workloads.running import LARGEST_COUNT
 from shapleyprio.replay.workloads.workload import Workload
 
 LONGEST = 2**38 - 1

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from shapleyprio.replay.engine.horizon import with_more_room
 from shapleyprio.replay.engine.keys import Block, Ints, Keys, keys_of
+from shapleyprio.replay.engine.lattice import with_more_room
 from shapleyprio.replay.engine.state import World, pieces_of
 from shapleyprio.replay.native import native, packed
 

@@ -12,7 +12,7 @@ import numpy as np
 from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import FURTHEST_SECONDS
+from shapleyprio.replay.forecasts.futures import FURTHEST_SECONDS
 from shapleyprio.replay.forecasts.present import Present
 
 COVERAGE = 0.8

@@ -1,27 +1,115 @@
-"""Futures: how a schedule may go on from the present, played by the engine."""
+"""Futures: how a schedule may go on, with jobs that may be released soon, played by the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from shapleyprio.common.wording import DAY
-from shapleyprio.replay.coalitions import live
 from shapleyprio.replay.coalitions.estimate import Estimate
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.keys import Ints, keys_of, no_keys
 from shapleyprio.replay.engine.limits import check_range, estimated_block
 from shapleyprio.replay.engine.state import NEVER, Record, World
-from shapleyprio.replay.forecasts.arrivals import LONGEST, Columns, ReleasedJobs
-from shapleyprio.replay.forecasts.dependent import releasable
-from shapleyprio.replay.forecasts.present import Present, brought_to
+from shapleyprio.replay.forecasts.present import Present, brought_to, releasable
+from shapleyprio.replay.policies import shapley
 from shapleyprio.replay.policies.one_schedule import one_world
-from shapleyprio.replay.policies.shapley import expecting_limits
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
+
+WEEK = 7 * DAY
+MOST_WEEKS = 4
+"""So many weeks ago the stretch may be that a future takes its arrivals from."""
+
+LONGEST = MOST_WEEKS * 7
+"""Days of arrivals at most: later ones would be taken from what is still to come."""
+
+FURTHEST_SECONDS = LONGEST * DAY
+"""What comes later than all futures are played is all alike."""
+
+
+class Columns(NamedTuple):
+    """Jobs; `position` orders those that are released at one second.
+
+    A processing time is UNKNOWN if the job had not ended. A partition is an index into those of
+    `Bays`, 0 without bays.
+    """
+
+    release: Ints
+    organization: Ints
+    processors: Ints
+    limit: Ints
+    user: Ints
+    processing_time: Ints
+    position: Ints
+    partition: Ints
+
+    def at(self, jobs: Ints) -> Columns:
+        """Returns some of them, by indices."""
+        return Columns(*(column[jobs] for column in self))
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedJobs:
+    """What was released until now.
+
+    Attributes:
+        jobs: in order of release, none later than now.
+        first: second from which on all are known.
+    """
+
+    jobs: Columns
+    first: int
+
+    def arrivals(
+        self, t: int, days: int, predictor: Survivors, random: np.random.Generator
+    ) -> Columns:
+        """Draws what is released after t.
+
+        Each day from t on is one of the same hours: one to four weeks before, or, if so much is
+        not known, as many days before. More days begin with the same arrivals as fewer do.
+
+        Args:
+            t: now, in the same seconds as the releases.
+            days: how many to draw.
+            predictor: of processing times of jobs that have not ended yet.
+            random: to draw with.
+        """
+        drawn = [self._day(t, day, predictor, random) for day in range(days)]
+        found = Columns(*(np.concatenate(columns) for columns in zip(*drawn, strict=True)))
+        return found.at(np.argsort(found.release, kind="stable"))
+
+    def _day(self, t: int, day: int, predictor: Survivors, random: np.random.Generator) -> Columns:
+        begin, chance = t + day * DAY, random.random()
+        known = [s for s in shifts(day) if begin - s[0] >= self.first]
+        weeks = [s for s in known if s[1]] or known
+        if not weeks:
+            return self.jobs.at(np.zeros(0, dtype=np.int64))
+        shift = weeks[int(chance * len(weeks))][0]
+        first, last = np.searchsorted(
+            self.jobs.release, [begin - shift + 1, begin - shift + DAY + 1]
+        )
+        found = self.jobs.at(np.arange(first, last))
+        lengths, unknown = found.processing_time, found.processing_time == UNKNOWN
+        if unknown.any():
+            asked = (found.user[unknown], found.limit[unknown], found.processors[unknown])
+            lengths[unknown] = predictor.draw(*asked, 0 * asked[0], 1, random)[0]
+        return found._replace(release=found.release + shift, processing_time=lengths)
+
+
+def shifts(day: int) -> list[tuple[int, bool]]:
+    """Returns how many seconds before a day from now on a stretch may lie, and if that is weeks.
+
+    None reaches into what is still to come.
+    """
+    weeks = [w * WEEK for w in range(1, MOST_WEEKS + 1) if w * 7 > day]
+    days = [d * DAY for d in range(day + 1, day + 7)]
+    return [(shift, True) for shift in weeks] + [(shift, False) for shift in days]
+
 
 FUTURES = 40
 """Futures that are played of a present."""
@@ -63,9 +151,9 @@ class ByEstimate:
         k, length = len(workload.organizations), workload.window.length
         block = estimated_block(workload, KEYS_SECONDS, self.estimate.denominator)
         keys = keys_of(rows=k, coalitions=1, block=block, lattice=False)
-        fresh = expecting_limits(workload, one_world(workload, keys, seed, wide=block.wide))
+        fresh = shapley.expecting_limits(workload, one_world(workload, keys, seed, wide=block.wide))
         world = brought_to(present, workload, fresh)
-        return world, live.run(world, contributions=self.at, length=length)
+        return world, shapley.run(world, contributions=self.at, length=length)
 
     def at(self, _record: Record, second: int) -> Estimate:
         """Returns the estimate as it has gone on until then."""

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.config import Organization
-from shapleyprio.fairness.split import split
+from shapleyprio.fairness.runs import split
 from shapleyprio.replay.errors import LogError, WorkloadError
-from shapleyprio.replay.logs.filtering import counted, taken
-from shapleyprio.replay.logs.joining import Joiner
+from shapleyprio.replay.logs.assembling import Joiner, counted, taken
 from shapleyprio.replay.workloads.choices import ALL_CLUSTERS
 from shapleyprio.replay.workloads.layout import LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors

@@ -13,7 +13,7 @@ from shapleyprio.replay.logs.files import blocks_of
 from shapleyprio.replay.workloads.choices import ALL_CLUSTERS
 from shapleyprio.replay.workloads.layout import ASK_ACCOUNTS, ASK_NODES, LoggedNode
 from shapleyprio.replay.workloads.log import Log
-from shapleyprio.slurm.associations import ROOT
+from shapleyprio.slurm.layout import ROOT
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text.config import node_line, partitions_of_node
 from shapleyprio.slurm.text.values import UnreadableError, amount, hosts

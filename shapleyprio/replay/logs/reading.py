@@ -12,18 +12,16 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs.cells import cells_of_csv
+from shapleyprio.replay.logs.assembling import released_in
+from shapleyprio.replay.logs.cells import BEGINS, cells_of_csv, cells_of_json
 from shapleyprio.replay.logs.clusters import in_clusters
 from shapleyprio.replay.logs.column_names import FIRST_LINE, SEPARATOR, XDMOD_FIELDS, header_of
-from shapleyprio.replay.logs.columns import second_of
+from shapleyprio.replay.logs.columns import lines_of, second_of
 from shapleyprio.replay.logs.exports.reading import read_exported
 from shapleyprio.replay.logs.exports.recognizing import is_export
 from shapleyprio.replay.logs.files import blocks_of, files_of
-from shapleyprio.replay.logs.filtering import released_in
-from shapleyprio.replay.logs.line_ends import lines_of
 from shapleyprio.replay.logs.memory import refuse_to_swap
 from shapleyprio.replay.logs.sacct import SacctReader
-from shapleyprio.replay.logs.sacct_json import BEGINS, cells_of_json
 from shapleyprio.replay.logs.stored import read_stored
 from shapleyprio.replay.logs.swf import FIELD_COUNT, read_swf
 from shapleyprio.replay.progress import ProgressCallback

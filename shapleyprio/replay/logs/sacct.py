@@ -18,6 +18,15 @@ import numpy as np
 
 from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.errors import LogError
+from shapleyprio.replay.logs.assembling import (
+    MALFORMED,
+    MALFORMED_KEPT,
+    STEPS,
+    Joiner,
+    check_lines,
+    taken,
+    with_partition_limits,
+)
 from shapleyprio.replay.logs.cells import ONE_BY_ONE, JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
     ASK,
@@ -33,12 +42,11 @@ from shapleyprio.replay.logs.column_names import (
     header_of,
     identified_by,
 )
-from shapleyprio.replay.logs.columns import split, surely_hosts
-from shapleyprio.replay.logs.filtering import MALFORMED, MALFORMED_KEPT, STEPS, check_lines, taken
-from shapleyprio.replay.logs.joining import Joiner
-from shapleyprio.replay.logs.line_ends import line_ends
-from shapleyprio.replay.logs.partition_limits import with_partition_limits
-from shapleyprio.replay.logs.sacct_fields import (
+from shapleyprio.replay.logs.columns import line_ends, split, surely_hosts
+from shapleyprio.replay.logs.sacct_lines import (
+    Lines,
+    Numbers,
+    Rows,
     jobs_of,
     limit_in,
     nodes_in,
@@ -46,7 +54,6 @@ from shapleyprio.replay.logs.sacct_fields import (
     processing_time_of,
     processors_of,
 )
-from shapleyprio.replay.logs.sacct_lines import Lines, Numbers, Rows
 from shapleyprio.replay.workloads.log import UNKNOWN, Log, MalformedLine
 from shapleyprio.slurm.text.accounting import NO_NODES
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from shapleyprio.fairness.tenure import NOBODY, Tenure
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs.clusters import pool_of_logs
-from shapleyprio.replay.logs.filtering import (
+from shapleyprio.replay.logs.assembling import (
     COUNTS_FOR_NOBODY,
     UNKNOWN_PROCESSING_TIME,
     UNKNOWN_PROCESSORS,
     ZERO_PROCESSING_TIME,
     counted,
+    with_partition_limits,
 )
-from shapleyprio.replay.logs.partition_limits import with_partition_limits
+from shapleyprio.replay.logs.clusters import pool_of_logs
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.layout import LoggedNode, LogLayout
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, RecordedProcessors

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs.filtering import (
+from shapleyprio.replay.logs.assembling import (
     MALFORMED,
     MALFORMED_KEPT,
     check_lines,
     taken,
     usable,
+    with_partition_limits,
 )
-from shapleyprio.replay.logs.partition_limits import with_partition_limits
 from shapleyprio.replay.native import native
+from shapleyprio.replay.workloads.bays import LARGEST_COUNT
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log, MalformedLine
-from shapleyprio.replay.workloads.running import LARGEST_COUNT
 from shapleyprio.slurm.text.accounting import LONGEST
 from shapleyprio.slurm.text.values import LARGEST_NUMBER
 

@@ -22,7 +22,7 @@ from shapleyprio.fairness.pool import Stay
 from shapleyprio.replay.logs.clusters import consortium_named
 from shapleyprio.replay.logs.stored import log_of_ledgers, members_of
 from shapleyprio.replay.workloads.log import Log
-from shapleyprio.replay.workloads.partitions import kept_to_clusters
+from shapleyprio.replay.workloads.nodes import kept_to_clusters
 from shapleyprio.replay.workloads.workload import Consortium, Window, Workload, workload_of
 from shapleyprio.store import Store, Watermark
 

@@ -1,6 +1,6 @@
 """Schedules over time, and who ran where: exact sums of few numbers from many jobs.
 
-Between two events a sum of worths is a quadratic polynomial (`fairness.utility.Moments`), so the
+Between two events a sum of worths is a quadratic polynomial (`fairness.worth.Moments`), so the
 events before each moment that is shown, summed once, give its exact value there.
 """
 
@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.fairness.utility import Moments
+from shapleyprio.fairness.worth import Moments
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.measures import LONG_WINDOW, percentile, sums, waits
 from shapleyprio.replay.workloads.log import UNKNOWN

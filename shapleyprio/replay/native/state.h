@@ -1,7 +1,7 @@
 /* The state of the engine, as the named tuples of shapleyprio/replay/engine have it.
  *
  * Each struct has the fields of the named tuple of its name, in their order; what they are is said
- * there (state.py, keys.py, bay_state.py). */
+ * there (state.py, keys.py). */
 
 #ifndef SHAPLEYPRIO_STATE_H
 #define SHAPLEYPRIO_STATE_H

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from shapleyprio.replay.coalitions.options import PREDICTORS as PREDICTORS
-from shapleyprio.replay.coalitions.options import Estimation as Estimation
 from shapleyprio.replay.policies.names import guarantee_in as guarantee_in
 from shapleyprio.replay.policies.names import guaranteed as guaranteed
 from shapleyprio.replay.policies.names import heeds as heeds
@@ -22,3 +20,5 @@ from shapleyprio.replay.policies.registry import SAMPLED_REFERENCE as SAMPLED_RE
 from shapleyprio.replay.policies.registry import SHAPLEY as SHAPLEY
 from shapleyprio.replay.policies.registry import policies_heeding as policies_heeding
 from shapleyprio.replay.policies.registry import reference_for as reference_for
+from shapleyprio.replay.workloads.choices import PREDICTORS as PREDICTORS
+from shapleyprio.replay.workloads.choices import Estimation as Estimation

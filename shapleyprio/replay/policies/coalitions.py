@@ -8,8 +8,8 @@ from random import Random
 
 import numpy as np
 
-from shapleyprio.fairness.owen import owen
-from shapleyprio.replay.engine import lattice, pipeline, sampling
+from shapleyprio.fairness.shapley import owen
+from shapleyprio.replay.engine import lattice, sampling
 from shapleyprio.replay.engine.beginning import (
     coalitions_in,
     jobs_of,
@@ -18,10 +18,10 @@ from shapleyprio.replay.engine.beginning import (
     ref_world,
     world_of,
 )
+from shapleyprio.replay.engine.engine import values_at
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.limits import check_orderings, rand_block, ref_block
 from shapleyprio.replay.engine.schedule import CoalitionValues, Schedule
-from shapleyprio.replay.engine.values import values_at
 from shapleyprio.replay.policies.one_schedule import schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.workloads.workload import Workload
@@ -35,11 +35,11 @@ def ref(workload: Workload, options: RunOptions) -> Schedule:
     """
     k, length = len(workload.organizations), workload.window.length
     # the threads of a pipeline cannot make more room for the past
-    pipelined = k >= pipeline.FEWEST_ORGANIZATIONS and workload.saturation is None
+    pipelined = k >= lattice.FEWEST_ORGANIZATIONS and workload.saturation is None
     pipelined = pipelined and workload.unions is None  # its parts make potentials
     if options.cores > 1 and pipelined:
-        world = ref_world(workload, options.seed, more_lists=pipeline.parts_for(options.cores))
-        steps = pipeline.on_many_cores(world, ref_block(workload), length, options.cores)
+        world = ref_world(workload, options.seed, more_lists=lattice.parts_for(options.cores))
+        steps = lattice.on_many_cores(world, ref_block(workload), length, options.cores)
     else:
         world = ref_world(workload, options.seed)
         steps = lattice.on_one_core(world, length)

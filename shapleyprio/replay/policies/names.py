@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING
 
 from shapleyprio.common.wording import seconds_in
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, Estimation
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.policies.loading import function_named
-from shapleyprio.replay.policies.policy import ORDERINGS, Policy, RunOptions, no_progress
+from shapleyprio.replay.policies.policy import (
+    ORDERINGS,
+    Policy,
+    RunOptions,
+    function_named,
+    no_progress,
+)
 from shapleyprio.replay.progress import ProgressCallback
-from shapleyprio.replay.workloads.choices import DEFAULT_SEED, Guarantee
+from shapleyprio.replay.workloads.choices import (
+    DEFAULT_ESTIMATION,
+    DEFAULT_SEED,
+    Estimation,
+    Guarantee,
+)
 
 if TYPE_CHECKING:
     from shapleyprio.replay.engine.schedule import Schedule

@@ -1,8 +1,9 @@
-"""Policies that look at one schedule alone: its jobs, its processors and whose they are."""
+"""Policies that look at one schedule alone: by a decision in C about its jobs, or as recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from time import perf_counter
@@ -12,15 +13,18 @@ from numpy.typing import NDArray
 
 from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.beginning import coalitions_of, jobs_of, record_of, world_of
+from shapleyprio.replay.engine.engine import exact_worths
 from shapleyprio.replay.engine.keys import Keys, no_keys
 from shapleyprio.replay.engine.limits import check_range
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import Coalitions, Record, World
-from shapleyprio.replay.engine.values import exact_worths
+from shapleyprio.replay.errors import PolicyError
+from shapleyprio.replay.measures.measures import contributed
 from shapleyprio.replay.policies.policy import RunOptions
 from shapleyprio.replay.progress import ProgressCallback
 from shapleyprio.replay.workloads.choices import Guarantee
-from shapleyprio.replay.workloads.workload import Workload
+from shapleyprio.replay.workloads.log import UNKNOWN
+from shapleyprio.replay.workloads.workload import Workload, parts_of
 
 LONGEST = 38
 """2 to this are more seconds than a window has."""
@@ -114,3 +118,36 @@ def steps_of(half_life: int) -> NDArray[np.float64]:
         mean_life = half_life / Decimal(2).ln()
         gained = [mean_life * (1 - rest) for rest in left]
     return np.array([left, gained], dtype=np.float64)
+
+
+def recorded(workload: Workload, options: RunOptions) -> Schedule:
+    """Returns the starts that the log has.
+
+    Raises:
+        PolicyError: the log has none.
+    """
+    if (workload.start == UNKNOWN).all():
+        raise PolicyError("recorded: the log does not say when jobs started; leave it out")
+    started = np.flatnonzero((workload.start >= 0) & (workload.start < workload.window.length))
+    order = started[np.lexsort((workload.position[started], workload.start[started]))]
+    placed = workload.placed
+    if placed is None:
+        job, owner = order, np.full(len(order), UNKNOWN)
+        copies = workload.processors[order]
+    else:
+        placed = parts_of(placed, order)
+        job = np.repeat(order, np.diff(placed.first))
+        owner, copies = placed.owners.codes, placed.processors
+    schedule = Schedule(
+        policy="recorded",
+        seed=options.seed,
+        job=job,
+        start=workload.start[job],
+        owner=owner.astype(np.int32),
+        copies=copies,
+        contribution=None,
+        seconds=0.0,
+    )
+    if placed is None:
+        return schedule
+    return replace(schedule, contribution=tuple(map(Fraction, contributed(workload, schedule))))

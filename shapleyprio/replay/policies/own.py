@@ -11,24 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from shapleyprio.fairness.rule import RankingRule
-from shapleyprio.fairness.situation import Contributions, OrganizationState, Situation
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.rule import Contributions, OrganizationState, RankingRule, Situation
+from shapleyprio.fairness.worth import Trajectory
 from shapleyprio.replay.coalitions.estimate import Estimator
-from shapleyprio.replay.coalitions.knowledge import Knowledge
-from shapleyprio.replay.coalitions.predictors import predictor_named
+from shapleyprio.replay.coalitions.knowledge import Knowledge, predictor_named
 from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.codes import RANKED
+from shapleyprio.replay.engine.engine import exact_moments, exact_worths
 from shapleyprio.replay.engine.keys import Block, Ints, keys_of
 from shapleyprio.replay.engine.limits import check_range
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import World, pieces_of
-from shapleyprio.replay.engine.values import exact_moments, exact_worths
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.native import packed
-from shapleyprio.replay.policies.loading import complaint
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
-from shapleyprio.replay.policies.policy import RunOptions
+from shapleyprio.replay.policies.policy import RunOptions, complaint
 from shapleyprio.replay.workloads.workload import Workload
 
 OwnPolicy = Callable[[Situation], Iterable[OrganizationState]]

@@ -1,8 +1,9 @@
-"""The policies by name, and which of them are compared by default.
+"""The policies by name, what they are called where people read, and which are compared by default.
 
 Nothing here imports numpy, so that help texts and the daemon can name policies. A new
 policy that looks at one schedule is a decision in `native/choice.c` with a code in `engine.codes`,
-and an entry here; any other is a function from a workload and options to a schedule, and an entry.
+and an entry here; any other is a function from a workload and options to a schedule, and an
+entry.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from shapleyprio.replay.policies.policy import Policy, RunOptions
 if TYPE_CHECKING:
     from shapleyprio.replay.engine.schedule import Schedule
     from shapleyprio.replay.workloads.workload import Workload
+
 
 REFERENCE = "ref"
 """The policy whose schedule is fair by definition."""
@@ -80,7 +82,7 @@ def _live(workload: Workload, options: RunOptions) -> Schedule:
 
 
 def _recorded(workload: Workload, options: RunOptions) -> Schedule:
-    from shapleyprio.replay.policies.recorded import recorded
+    from shapleyprio.replay.policies.one_schedule import recorded
 
     return recorded(workload, options)
 
@@ -255,3 +257,40 @@ def reference_for(organizations: int, most: int) -> str:
         most: with more of them, coalitions are sampled.
     """
     return REFERENCE if organizations <= most else SAMPLED_REFERENCE
+
+
+OURS = ("directcontr", SHAPLEY, LIVE)
+"""Policies that decide as a rule of the daemon does."""
+
+TITLES: Mapping[str, str] = {
+    RECORDED: "what happened",
+    REFERENCE: f"fair ({REFERENCE})",
+    SAMPLED_REFERENCE: f"nearly fair ({SAMPLED_REFERENCE})",
+    **{policy: f"shapleyprio ({policy})" for policy in OURS},
+    "fairshare": "Slurm's fair share",
+    "fcfs": "first come, first served",
+    "roundrobin": "in turn (roundrobin)",
+}
+"""Policy -> its title; other policies go by their names."""
+
+
+def title_of(policy: str) -> str:
+    """Returns what a schedule is called.
+
+    >>> title_of("directcontr"), title_of("fairshare"), title_of("rand-15")
+    ('shapleyprio (directcontr)', "Slurm's fair share", 'nearly fair (rand-15)')
+    """
+    name, dash, orderings = policy.partition("-")
+    if name == SAMPLED_REFERENCE and dash and orderings.isdecimal():
+        return f"nearly fair ({policy})"
+    return TITLES.get(policy, policy)
+
+
+def under(policy: str) -> str:
+    """Returns in which schedule something came about.
+
+    >>> under("recorded"), under("directcontr")
+    ('in what happened', 'under shapleyprio (directcontr)')
+    """
+    title = title_of(policy)
+    return f"in {title}" if policy == RECORDED else f"under {title}"

@@ -1,4 +1,4 @@
-"""Bays: the processors of nodes that are in exactly the same partitions."""
+"""Bays, the processors of nodes in the same partitions, and how a job's place there is packed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+COUNT_BITS = 24
+OWNER_BITS = 8
+PLACE_BITS = 13
+LARGEST_COUNT: int = 2**COUNT_BITS - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.errors import Remedy
 from shapleyprio.config import Config, Organization, load_config
+from shapleyprio.config.consortium import parents_of
 from shapleyprio.config.membership import account_holders, node_owners
-from shapleyprio.config.organization import parents_of
 from shapleyprio.fairness.tenure import LEFT_OUT
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.workloads.bays import Nodes

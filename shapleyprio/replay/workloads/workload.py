@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.errors import Remedy
 from shapleyprio.common.wording import dates, duration, whole
-from shapleyprio.fairness.owen import unions_of
+from shapleyprio.fairness.shapley import unions_of
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.workloads.bays import Bays, Nodes
 from shapleyprio.replay.workloads.choices import (

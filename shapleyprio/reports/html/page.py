@@ -1,9 +1,13 @@
-"""The parts of a report, whatever it is about."""
+"""The parts of a report, whatever it is about, and which file and program it is from."""
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from shapleyprio.common.errors import ReplayError
@@ -148,3 +152,21 @@ def columns_of(fields: Sequence[str], rows: Iterable[Sequence[Cell]]) -> dict[st
         for column, value in zip(columns.values(), row, strict=True):
             column.append(value)
     return columns
+
+
+PACKAGES = ("shapleyprio", "numpy", "vl-convert-python")
+
+
+def checksum(source: str) -> str:
+    """Returns the SHA-256 of a file, or why there is none."""
+    file = Path(source)
+    if not file.is_file():
+        return "none: a store, whose contents change"
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def versions() -> str:
+    """Returns the versions of this program and of the libraries that compute and draw."""
+    found = [f"{package} {version(package)}" for package in PACKAGES]
+    return ", ".join([*found, f"Python {platform.python_version()}"])

@@ -6,12 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from shapleyprio.common.wording import listed
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.slurm.associations import UNSET_PRIORITY, AccountPriority, Association
 from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.layout import Layout
+from shapleyprio.slurm.layout import UNSET_PRIORITY, AccountPriority, Association, Layout, is_raw
 from shapleyprio.slurm.port import PendingJob, Slurm
-from shapleyprio.slurm.priority import is_raw
 from shapleyprio.slurm.releases import Release
 
 COORDINATORS_CAN_BE_DISABLED = "24.05"

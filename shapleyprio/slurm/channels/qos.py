@@ -9,9 +9,8 @@ from difflib import get_close_matches
 from shapleyprio.fairness.scale import Scale
 from shapleyprio.slurm.channels.base import Channel, Claims, PriorityTarget
 from shapleyprio.slurm.findings import Finding, Severity
-from shapleyprio.slurm.layout import Layout
+from shapleyprio.slurm.layout import SHORTEST_CALC_PERIOD, Layout, is_raw
 from shapleyprio.slurm.port import PendingJob, Slurm
-from shapleyprio.slurm.priority import SHORTEST_CALC_PERIOD, is_raw
 
 
 class Qos(Channel):

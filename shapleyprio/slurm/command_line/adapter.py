@@ -7,7 +7,6 @@ from dataclasses import replace
 from operator import attrgetter
 
 from shapleyprio.fairness.runs import JobRecord, Run, RunKey
-from shapleyprio.slurm.associations import ROOT, AccountPriority, Association, Coordinators
 from shapleyprio.slurm.command_line.associations import CommandLineAssociations
 from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.command_line.config import (
@@ -17,11 +16,17 @@ from shapleyprio.slurm.command_line.config import (
     readable,
     shown,
 )
-from shapleyprio.slurm.command_line.details import CommandLineDetails
-from shapleyprio.slurm.command_line.known_lines import KnownRecords
-from shapleyprio.slurm.command_line.values import CommandLineValues
+from shapleyprio.slurm.command_line.jobs import CommandLineDetails, CommandLineValues
 from shapleyprio.slurm.command_line.writes import CommandLineWrites
-from shapleyprio.slurm.layout import Layout, Node, Reservation
+from shapleyprio.slurm.layout import (
+    ROOT,
+    AccountPriority,
+    Association,
+    Coordinators,
+    Layout,
+    Node,
+    Reservation,
+)
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Connection,
@@ -33,11 +38,19 @@ from shapleyprio.slurm.port import (
     unchecked,
 )
 from shapleyprio.slurm.text import config as text_config
-from shapleyprio.slurm.text.accounting import FIELDS, STEP_FIELDS, accounting_line, last_ends
-from shapleyprio.slurm.text.federation import FIRST_FEDERATED, SIBLING_FIELDS, counted_elsewhere
+from shapleyprio.slurm.text.accounting import (
+    FIELDS,
+    STEP_FIELDS,
+    KnownRecords,
+    accounting_line,
+    last_ends,
+)
 from shapleyprio.slurm.text.listed import (
     DEPENDENT_FIELDS,
+    FIRST_FEDERATED,
+    SIBLING_FIELDS,
     STARTED_FIELDS,
+    counted_elsewhere,
     dependent_line,
     started_line,
 )

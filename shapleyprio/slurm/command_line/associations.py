@@ -11,19 +11,19 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from shapleyprio.slurm.associations import (
+from shapleyprio.slurm.command_line.commands import SlurmCommands
+from shapleyprio.slurm.command_line.complaints import cause
+from shapleyprio.slurm.command_line.config import ping, shown
+from shapleyprio.slurm.layout import (
     UNSET_PRIORITY,
     AccountPriority,
     Association,
     Coordinators,
     account_priorities,
 )
-from shapleyprio.slurm.command_line.commands import SlurmCommands
-from shapleyprio.slurm.command_line.complaints import cause
-from shapleyprio.slurm.command_line.config import ping, shown
 from shapleyprio.slurm.port import Malformed, SlurmRefusedError, SlurmUnavailableError, unchecked
 from shapleyprio.slurm.text import config as text_config
-from shapleyprio.slurm.text.associations import (
+from shapleyprio.slurm.text.config import (
     StoredAccount,
     coordinators_line,
     in_force_line,

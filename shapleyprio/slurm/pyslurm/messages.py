@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from shapleyprio.common.messages import WorkerMessage
+from shapleyprio.common.workers import WorkerMessage
 
 
 class Question(StrEnum):

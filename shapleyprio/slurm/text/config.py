@@ -1,11 +1,13 @@
-"""Reads sdiag, what scontrol shows of the configuration, and what sacctmgr lists."""
+"""Reads sdiag, and what scontrol and sacctmgr show of the configuration and of associations."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from shapleyprio.slurm.layout import (
+    Association,
     Node,
     Partition,
     PrioritySettings,
@@ -13,7 +15,15 @@ from shapleyprio.slurm.layout import (
     SubmissionSettings,
 )
 from shapleyprio.slurm.port import Controller, Malformed
-from shapleyprio.slurm.text.values import UnreadableError, amount, duration, hosts, tres, whole
+from shapleyprio.slurm.text.values import (
+    LARGEST_ID,
+    UnreadableError,
+    amount,
+    duration,
+    hosts,
+    tres,
+    whole,
+)
 
 NULLS = frozenset({"", "(null)", "N/A", "none", "site_factor/none"})
 LARGEST_PRIORITY = 2**32 - 1
@@ -231,3 +241,80 @@ def _value(line: str, key: str, missing: str | None = None) -> str:
     if missing is None:
         raise UnreadableError(f"{key}: missing")
     return missing
+
+
+_LARGEST_OWN_PRIORITY = 2**32 - 1
+
+# UserName=root(0), UserName= for the account itself; no name of these has a blank in it
+_IN_FORCE = re.compile(
+    r"ClusterName=\S* Account=(?P<account>.+) UserName=(?:(?P<user>.*)\([0-9]+\))?"
+    r" Partition=(?P<partition>.*) Priority=(?P<priority>[0-9]+) ID=[0-9]+"
+)
+
+
+# sacctmgr takes these names in a list, and what it prints of them is one line
+_ASKABLE = re.compile(r"[^\s|,='\"\\]+(?: [^\s|,='\"\\]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAccount:
+    """A line of ``sacctmgr show assoc`` about an account.
+
+    Attributes:
+        number: of its association.
+        above: number of the association above; 0 for the root's.
+        account: its name.
+        priority: that is set at the account itself; None where none is.
+    """
+
+    number: int
+    above: int
+    account: str
+    priority: int | None
+
+
+def stored_account_line(line: str) -> StoredAccount | Malformed:
+    """Reads ``ParentID|Account|Priority|ID`` of ``sacctmgr -nP show assoc WOPLimits``."""
+    fields = line.split("|")
+    if len(fields) != 4:
+        return Malformed("sacctmgr show assoc", line, f"{len(fields)} fields instead of 4")
+    above, account, priority, number = fields
+    try:
+        return StoredAccount(
+            number=whole("ID", number, 1, LARGEST_ID),
+            above=whole("ParentID", above, 0, LARGEST_ID),
+            account=account,
+            priority=whole("Priority", priority, 0, _LARGEST_OWN_PRIORITY) if priority else None,
+        )
+    except UnreadableError as error:
+        return Malformed("sacctmgr show assoc", line, str(error))
+
+
+def is_askable(account: str) -> bool:
+    r"""Returns whether sacctmgr can be asked for an account of this name, among others.
+
+    >>> is_askable("physics.lab 2"), is_askable("x\nbeta"), is_askable("a|b")
+    (True, False, False)
+    """
+    return account.isprintable() and _ASKABLE.fullmatch(account) is not None
+
+
+def in_force_line(line: str) -> tuple[Association, int] | Malformed | None:
+    """Reads a line of ``scontrol show assoc_mgr``; None for those between the associations'."""
+    if not line.startswith("ClusterName="):
+        return None
+    found = _IN_FORCE.fullmatch(line.rstrip())
+    if found is None:
+        return Malformed("scontrol show assoc_mgr", line, "names no association")
+    return (
+        Association(found["account"], found["user"] or "", found["partition"]),
+        int(found["priority"]),
+    )
+
+
+def coordinators_line(line: str) -> tuple[str, tuple[str, ...]] | Malformed:
+    """Reads ``Account|Coordinators`` of ``sacctmgr -nP show account WithCoord``."""
+    account, bar, names = line.partition("|")
+    if not bar or not account or "|" in names:
+        return Malformed("sacctmgr show account", line, "names no account")
+    return account, tuple(name for name in names.split(",") if name)

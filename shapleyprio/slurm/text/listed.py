@@ -1,8 +1,14 @@
-"""Reads what squeue lists of jobs beside those that wait: started ones, and what jobs depend on."""
+"""Reads what squeue lists beside pending jobs' records: started ones, dependencies, federations.
+
+Slurm lists a waiting job of a federation at each cluster it may run on. Its number has that of its
+origin, the cluster that it was submitted to, in the high bits. What is written to it at one cluster
+goes to the origin and from there to all others.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from shapleyprio.slurm.port import StartedJob
 from shapleyprio.slurm.text.queue import target_of
@@ -51,3 +57,35 @@ def dependent_line(line: str, delimiter: str) -> tuple[int, tuple[int, ...]] | N
         return None
     others = tuple(int(match[1]) for match in found if match is not None)
     return (int(number), others) if others and len(others) == len(found) else None
+
+
+FIRST_FEDERATED = 1 << 26
+"""Jobs that are no federation's have smaller numbers."""
+
+SIBLING_FIELDS = "JobID:21,Cluster:256,Origin:256,SiblingsViable:4096"
+"""Fields that squeue prints of a pending job, none of which can hold a user's text."""
+
+
+def counted_elsewhere(lines: Iterable[str]) -> dict[int, str]:
+    """Returns the jobs that count at another cluster than the one that lists them, and which.
+
+    A job counts at its origin, or where it may not run there, at the first of the clusters that it
+    may run on.
+
+    Args:
+        lines: of ``squeue -h -O`` with `SIBLING_FIELDS`.
+
+    >>> counted_elsewhere(["67108867 c2 c1 c1,c2", "67108868 c2 c1 c2,c3", "9 c2 NA NA"])
+    {67108867: 'c1'}
+    """
+    elsewhere = {}
+    for line in lines:
+        job, *names = line.split()
+        if len(names) != 3 or not job.isdigit():
+            continue
+        here, origin, listed = names
+        viable = listed.split(",")
+        counts_at = origin if origin in viable else min(viable)
+        if here in viable and here != counts_at:
+            elsewhere[int(job)] = counts_at
+    return elsewhere

@@ -9,8 +9,23 @@ from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from shapleyprio.slurm.port import Malformed
-from shapleyprio.slurm.text.tasks import task_list
 from shapleyprio.slurm.text.values import LARGEST_ID, UnreadableError, whole
+
+
+def task_list(tasks: Iterable[int]) -> str:
+    """Returns rising numbers of tasks as Slurm writes them.
+
+    >>> task_list([0, 1, 2, 5, 7, 8])
+    '0-2,5,7-8'
+    """
+    ranges: list[list[int]] = []
+    for task in tasks:
+        if ranges and task == ranges[-1][1] + 1:
+            ranges[-1][1] = task
+        else:
+            ranges.append([task, task])
+    return ",".join(f"{low}-{high}" if high > low else str(low) for low, high in ranges)
+
 
 FACTORS_FORMAT = "%i %S %B %y"
 """Fields that sprio prints: four numbers, so that no user's text is among them. The last one is

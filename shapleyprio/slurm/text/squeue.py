@@ -18,17 +18,17 @@ from operator import attrgetter, ne
 from sys import intern
 from types import MappingProxyType
 
-from shapleyprio.slurm.forgetting import forget_others
 from shapleyprio.slurm.port import Malformed, PendingJob, PendingQueue
+from shapleyprio.slurm.remembering import forget_others
 from shapleyprio.slurm.text.queue import (
     LARGEST_FACTOR,
     Factors,
     is_task,
     names_task,
     target_of,
+    task_list,
     tasks_at_once,
 )
-from shapleyprio.slurm.text.tasks import task_list
 from shapleyprio.slurm.text.values import (
     LARGEST_ID,
     SEPARATOR,

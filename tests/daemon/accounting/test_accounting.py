@@ -19,7 +19,7 @@ from shapleyprio.daemon.accounting.tally import Tally
 from shapleyprio.daemon.steering.pruning import prune_runs
 from shapleyprio.fairness.runs import RunKey
 from shapleyprio.fairness.tenure import NOBODY, Move
-from shapleyprio.fairness.utility import worth
+from shapleyprio.fairness.worth import worth
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.store import Store, Transaction
 from shapleyprio.store.repositories.ledgers import Ledgers

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from shapleyprio.daemon.accounting import accounting
 from shapleyprio.daemon.accounting.accounting import OpenLedger
+from shapleyprio.daemon.accounting.allocating import CorrectionError
 from shapleyprio.daemon.accounting.cluster_clock import AccountingError
-from shapleyprio.daemon.accounting.open_tenures import CorrectionError
 from shapleyprio.daemon.accounting.ownership import correct, read_ownership
 from shapleyprio.fairness.tenure import Kind
 from shapleyprio.store import Store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shapleyprio.daemon.answering.explain import explain_job
-from shapleyprio.replay.logs.filtering import COUNTS_FOR_NOBODY
+from shapleyprio.replay.logs.assembling import COUNTS_FOR_NOBODY
 from shapleyprio.replay.logs.stored import log_of_runs
 from tests.daemon.consortium import FIRST, NAME, NOW, Cluster, Service, config
 

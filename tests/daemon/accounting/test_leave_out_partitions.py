@@ -9,7 +9,7 @@ import pytest
 from shapleyprio.daemon.accounting.ownership import Correction, correct
 from shapleyprio.daemon.answering.explain import explain_account, explain_job
 from shapleyprio.fairness.tenure import LEFT_OUT
-from shapleyprio.replay.logs.filtering import COUNTS_FOR_NOBODY
+from shapleyprio.replay.logs.assembling import COUNTS_FOR_NOBODY
 from shapleyprio.replay.logs.stored import log_of_runs
 from tests.daemon.consortium import BIOLOGY, FIRST, NAME, NOW, PHYSICS, Cluster, Service, config
 

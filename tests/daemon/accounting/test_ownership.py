@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from shapleyprio.common.wording import clock_time
 from shapleyprio.config.membership import membership
-from shapleyprio.daemon.accounting.open_tenures import CorrectionError
+from shapleyprio.daemon.accounting.allocating import CorrectionError
 from shapleyprio.daemon.accounting.ownership import (
     Correction,
     correct,

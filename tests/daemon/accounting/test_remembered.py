@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.daemon.accounting.accounted import AccountedRecords
 from shapleyprio.daemon.accounting.accounting import OpenLedger
-from shapleyprio.daemon.accounting.remembered import KnownRuns
+from shapleyprio.daemon.accounting.remembered import AccountedRecords, KnownRuns
 from shapleyprio.daemon.pushing.lease import Lease
 from shapleyprio.daemon.pushing.managed import KnownValues
 from shapleyprio.fairness.tenure import Tenure

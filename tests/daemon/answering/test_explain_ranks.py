@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, rank_organizations
-from shapleyprio.fairness.directcontr import DirectContr
+from shapleyprio.fairness.rules import DirectContr
 from shapleyprio.fairness.scale import scale
 from shapleyprio.fairness.tenure import NOBODY, Allocation
 from shapleyprio.store import StandingRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from shapleyprio.common.wording import clock_time
-from shapleyprio.daemon.answering.mutual_gain import mutual_gains
+from shapleyprio.daemon.answering.estimated import mutual_gains
 from shapleyprio.store import EstimateRow
 
 BEGIN = 1_700_000_000

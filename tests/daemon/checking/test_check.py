@@ -14,7 +14,7 @@ from shapleyprio.cli import check as check_command
 from shapleyprio.cli import main
 from shapleyprio.config import Config
 from shapleyprio.daemon.checking.check import check
-from shapleyprio.daemon.estimation import packages
+from shapleyprio.daemon.estimation import worker
 from shapleyprio.lab.simulated import DEFAULT_SETTINGS, SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.layout import Layout, PrioritySettings
@@ -365,7 +365,7 @@ def test_exit_codes_show_the_worst_finding(
 def test_a_rule_that_estimates_warns_where_numpy_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(packages, "find_spec", {"numpy": None}.get)
+    monkeypatch.setattr(worker, "find_spec", {"numpy": None}.get)
     assert found(config(fairness=BY_DIRECTCONTR)) == {}
     slurm = Cluster()
     slurm.take_down("slurmctld")

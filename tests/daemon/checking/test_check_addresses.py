@@ -7,7 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from shapleyprio.daemon.checking.check_addresses import allowed_networks, check_addresses
+from shapleyprio.daemon.checking.check_host import allowed_networks, check_addresses
 from shapleyprio.slurm.findings import Severity
 from tests.daemon.consortium import Cluster, config
 

@@ -15,8 +15,8 @@ from shapleyprio.fairness.pool import Stay
 from shapleyprio.replay.logs.clusters import pooled_consortium
 from shapleyprio.replay.logs.stored import read_stored
 from shapleyprio.replay.logs.window import known_span
+from shapleyprio.replay.workloads.nodes import kept_to_clusters
 from shapleyprio.replay.workloads.organizations import consortium_of
-from shapleyprio.replay.workloads.partitions import kept_to_clusters
 from shapleyprio.replay.workloads.workload import Window, workload_of
 from tests.daemon.drift.conftest import END, FLOOD, remember, run
 from tests.store.examples import BEGIN

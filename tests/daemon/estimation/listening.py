@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from shapleyprio.config import Config
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.messages import WaitingJob
-from shapleyprio.fairness.situation import Contributions
+from shapleyprio.fairness.rule import Contributions
 
 
 class Listening(LiveEstimates):

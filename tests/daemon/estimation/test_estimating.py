@@ -17,8 +17,8 @@ from shapleyprio.daemon.estimation.messages import (
     WaitingJob,
     WorkResult,
 )
-from shapleyprio.fairness.owen import owen
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.shapley import owen
+from shapleyprio.fairness.worth import Trajectory
 from tests.daemon.consortium import NAME, Cluster, Service, config
 from tests.daemon.drift.conftest import FLOOD, run
 from tests.examples import examples

@@ -24,8 +24,8 @@ from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.messages import EstimateRequest, WaitingJob
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
-from shapleyprio.replay.coalitions.options import EXACT_ORGANIZATIONS
+from shapleyprio.daemon.steering.worker_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.replay.workloads.choices import EXACT_ORGANIZATIONS
 from shapleyprio.store import Store
 from tests.daemon.consortium import FIRST, LAST, NAME, Cluster, config
 from tests.daemon.drift.conftest import run

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from shapleyprio.config import Organization
 from shapleyprio.daemon.estimation.estimating import StoreEstimator
-from shapleyprio.daemon.estimation.known_capacity import NOWHERE, known_capacity
+from shapleyprio.daemon.estimation.known_game import NOWHERE, known_capacity
 from shapleyprio.daemon.estimation.messages import EstimateRequest, WorkResult
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import game_of
+from shapleyprio.replay.workloads.nodes import kept_to_partitions
 from shapleyprio.replay.workloads.organizations import consortium_of
-from shapleyprio.replay.workloads.partitions import kept_to_partitions
 from shapleyprio.replay.workloads.workload import Window, workload_of
 from shapleyprio.store import CapacityRow
 from tests.daemon.consortium import NAME

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from shapleyprio.fairness.runs import JobRecord, Run, RunKey
     from shapleyprio.lab.simulated import DaemonName
-    from shapleyprio.lab.simulated.accounting import RowKey
+    from shapleyprio.lab.simulated.jobs import RowKey
 
 NODES = {"a1": 4, "a2": 4, "b1": 4, "c1": 2}
 ACCOUNTS = ["phys", "bio", "chem", "lab", "guest"]

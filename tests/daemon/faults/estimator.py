@@ -14,7 +14,7 @@ from shapleyprio.daemon.estimation.estimating import StoreEstimator
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.messages import WorkResult
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
-from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.daemon.steering.worker_metrics import EstimateGauges, EstimateMetrics
 from shapleyprio.store import Store, StoreError
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from shapleyprio.daemon.estimation.messages import EstimateAnswer, EstimateRequest
-    from shapleyprio.fairness.situation import Contributions
-    from shapleyprio.fairness.trajectory import Trajectory
+    from shapleyprio.fairness.rule import Contributions
+    from shapleyprio.fairness.worth import Trajectory
     from shapleyprio.store import ClusterStore
 
 EstimatorFault = Literal["killed", "killed at work", "stopped", "slow", "short of memory"]

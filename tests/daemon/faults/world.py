@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from shapleyprio.fairness.runs import JobRecord
     from shapleyprio.lab.simulated import DaemonName
-    from shapleyprio.lab.simulated.accounting import RowKey
+    from shapleyprio.lab.simulated.jobs import RowKey
     from tests.daemon.faults.cluster import FaultyCluster
 
 HOUR, DAY = 3600, 86_400

@@ -14,8 +14,12 @@ from shapleyprio.daemon.estimation.worker import EstimationWorker
 from shapleyprio.daemon.forecasting.forecasting import StoreForecaster
 from shapleyprio.daemon.forecasting.live import WORKER, ForecastingWorker, LiveForecasts
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges, EstimateMetrics
-from shapleyprio.daemon.steering.forecast_metrics import ForecastGauges, ForecastMetrics
+from shapleyprio.daemon.steering.worker_metrics import (
+    EstimateGauges,
+    EstimateMetrics,
+    ForecastGauges,
+    ForecastMetrics,
+)
 from shapleyprio.store import Store
 from tests.daemon.consortium import NAME, Cluster, config
 

@@ -21,7 +21,7 @@ from shapleyprio.daemon.forecasting.messages import (
     KnownNode,
 )
 from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.worth import Trajectory
 from shapleyprio.slurm.layout import Reservation
 from shapleyprio.slurm.port import PendingQueue
 from shapleyprio.store import ForecastRow, ToldForecast

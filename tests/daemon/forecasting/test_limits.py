@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from shapleyprio.cli.answers import explained
-from shapleyprio.cli.shown.prospects import sentences_on_start
+from shapleyprio.cli.shown.explanations import sentences_on_start
 from shapleyprio.daemon.answering.explain_facts import Prospect
 from shapleyprio.daemon.answering.inquiries import Inquiry
 from shapleyprio.daemon.estimation.messages import WorkResult
 from shapleyprio.daemon.forecasting import live
-from shapleyprio.daemon.forecasting.limits import cost_of_limit
+from shapleyprio.daemon.forecasting.forecasting import cost_of_limit
 from shapleyprio.daemon.forecasting.messages import (
     Closing,
     ForecastAnswer,

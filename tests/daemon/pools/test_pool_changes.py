@@ -12,8 +12,8 @@ from shapleyprio.daemon.pushing.lease import Lease, LeaseHeldError
 from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering import composition
 from shapleyprio.daemon.steering.daemon import Daemon, DaemonParts
-from shapleyprio.daemon.steering.estimate_metrics import EstimateGauges
 from shapleyprio.daemon.steering.metrics import Metrics
+from shapleyprio.daemon.steering.worker_metrics import EstimateGauges
 from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import Store
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from shapleyprio.config import Config
     from shapleyprio.fairness.runs import JobRecord
     from shapleyprio.slurm.port import Malformed
-    from shapleyprio.slurm.shared_reading import Source
+    from shapleyprio.slurm.remembering import Source
 
 PATIENCE_SECONDS = 120.0
 """For so long a cycle waits for an estimate."""

@@ -17,10 +17,9 @@ from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.fairness.pool import PartState
-from shapleyprio.fairness.rule import Ranking, RankingRule
+from shapleyprio.fairness.rule import Ranking, RankingRule, Situation
 from shapleyprio.fairness.rules import RULES
-from shapleyprio.fairness.situation import Situation
-from shapleyprio.fairness.trajectory import Trajectory
+from shapleyprio.fairness.worth import Trajectory
 from shapleyprio.slurm.findings import Severity
 from shapleyprio.store import ClusterStore, Store, StoreError, StoreUnreachableError
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, PHYSICS, Cluster, Crash, Service, config

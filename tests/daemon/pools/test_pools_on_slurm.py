@@ -19,14 +19,12 @@ from sqlalchemy import make_url
 
 from shapleyprio.daemon.answering.status import Status, read_status
 from shapleyprio.fairness.pool import PartState, ledger_of
-from shapleyprio.fairness.utility import worth
+from shapleyprio.fairness.worth import worth
 from shapleyprio.lab.testbed import machine
 from shapleyprio.lab.testbed.clock import ClusterClock
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.configuration import ClusterPaths, ClusterSpec
-from shapleyprio.lab.testbed.files import write_files
-from shapleyprio.lab.testbed.guarding import Guard
-from shapleyprio.lab.testbed.processes import wait_until
+from shapleyprio.lab.testbed.configuration import ClusterPaths, ClusterSpec, write_files
+from shapleyprio.lab.testbed.processes import Guard, wait_until
 from shapleyprio.store import Store, StoreError
 from tests.daemon.several_daemons import Wire
 

@@ -13,9 +13,9 @@ from shapleyprio.daemon.answering.explain import explain_job
 from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.pushing.following import Foreign
 from shapleyprio.fairness.scale import scale
-from shapleyprio.slurm.associations import UNSET_PRIORITY, Coordinators
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.layout import UNSET_PRIORITY, Coordinators
 from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import PushState, Store
 from tests.daemon.consortium import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.daemon.pushing.settled import PlanBasis, SettledJobs
+from shapleyprio.daemon.pushing.managed import PlanBasis, SettledJobs
 from shapleyprio.slurm.channels import Claims
 from shapleyprio.store import ManagedValue
 from tests.daemon.pushing.test_urgency import waiting

@@ -9,15 +9,14 @@ import pytest
 
 from shapleyprio.common.wording import DAY, MISSING, signed_duration
 from shapleyprio.daemon.answering.changes import Change
-from shapleyprio.daemon.answering.mutual_gain import Estimated, MutualGain
+from shapleyprio.daemon.answering.estimated import Estimated, MutualGain
 from shapleyprio.daemon.answering.pool_status import PoolStatus
 from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.daemon.answering.waits import WaitsInPartition
 from shapleyprio.daemon.drift.figures import last_window
 from shapleyprio.daemon.serving import page
 from shapleyprio.daemon.serving.checks import Checked
-from shapleyprio.daemon.serving.drift import Drift, drift_of_last_day
-from shapleyprio.daemon.serving.overview import Overview
+from shapleyprio.daemon.serving.overview import Drift, Overview, drift_of_last_day
 from shapleyprio.fairness.pool import PartState, PoolPart, Stay
 from shapleyprio.store import GUARANTEE, DriftRow, PauseRow, SteeringRow, Store
 from tests.daemon.consortium import NAME, NOW, Service

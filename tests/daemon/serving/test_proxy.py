@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
-from shapleyprio.lab.testbed.packages import SEARCH_PATH, install
+from shapleyprio.lab.testbed.machine import SEARCH_PATH, SlurmUnavailableHere, install
 from shapleyprio.lab.testbed.processes import wait_until
 from tests.daemon.consortium import NAME
 from tests.daemon.serving.sites import HOST, Answer, free_port

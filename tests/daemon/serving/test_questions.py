@@ -16,11 +16,9 @@ from structlog.testing import capture_logs
 
 from shapleyprio.cli.answers import Answers
 from shapleyprio.daemon.answering.inquiries import KEPT_SECONDS, Inquiry, InquiryAnswer, RecentQueue
-from shapleyprio.daemon.client import ClientSettings, DaemonError, ask, settings_of
-from shapleyprio.daemon.client import requests as asking
+from shapleyprio.daemon.client import ClientSettings, DaemonError, ask, asking, settings_of
 from shapleyprio.daemon.serving import Site, questions, site
-from shapleyprio.daemon.serving.identity import Askers
-from shapleyprio.daemon.serving.questions import Questions
+from shapleyprio.daemon.serving.questions import Askers, Questions
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.slurm.access import Authentication, Rights
 from shapleyprio.slurm.port import PendingQueue, SlurmRefusedError, SlurmUnavailableError

@@ -18,7 +18,7 @@ from shapleyprio.daemon.accounting.cluster_clock import AccountingError, ClockEr
 from shapleyprio.daemon.accounting.intake import CATCH_UP_SECONDS
 from shapleyprio.daemon.accounting.known_layout import LAYOUT_SECONDS
 from shapleyprio.daemon.answering.status import read_status
-from shapleyprio.daemon.steering.outcomes import UnenforcedAccountsError
+from shapleyprio.daemon.steering.report import UnenforcedAccountsError
 from shapleyprio.fairness.ledger import Ledger
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.slurm.layout import Node, Partition

@@ -285,7 +285,7 @@ def open_to_all(
         entered.chmod(0o755)
     temporary.chmod(0o777)
     known = version("shapleyprio")  # others may not be able to read the checkout
-    monkeypatch.setattr("shapleyprio.daemon.steering.counters.version", lambda _: known)
+    monkeypatch.setattr("shapleyprio.daemon.steering.metrics.version", lambda _: known)
 
 
 @pytest.mark.usefixtures("open_to_all")

@@ -14,8 +14,7 @@ from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.pushing.push import PushCounts
 from shapleyprio.daemon.steering.gauges import BY_ORGANIZATION
 from shapleyprio.daemon.steering.metrics import Metrics
-from shapleyprio.daemon.steering.outcomes import FAILURES
-from shapleyprio.daemon.steering.report import CycleReport
+from shapleyprio.daemon.steering.report import FAILURES, CycleReport
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Service, config
 
 LONER = {"name": "chemistry", "accounts": ["chem"]}

@@ -18,8 +18,8 @@ from shapleyprio.daemon.answering.status import read_status
 from shapleyprio.lab.demo import collector
 from shapleyprio.lab.demo.collector import collecting, reserved
 from shapleyprio.lab.demo.consortium import CLUSTER, MEMBERS, write_configuration
-from shapleyprio.lab.demo.summary import DemoResult, conclusion
-from shapleyprio.lab.testbed import packages
+from shapleyprio.lab.demo.screen import DemoResult, conclusion
+from shapleyprio.lab.testbed import machine
 from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.store import Store
 from tests.processes import processes_mentioning
@@ -81,7 +81,7 @@ def test_there_is_nothing_to_watch_without_a_real_slurm(monkeypatch: pytest.Monk
     refused = demo("--simulated", "--watch")
     assert refused.exit_code == 2
     assert "drop --simulated" in refused.output
-    monkeypatch.setattr(packages, "PROGRAMS", ("no-such-slurm",))
+    monkeypatch.setattr(machine, "PROGRAMS", ("no-such-slurm",))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     lacking = demo("--watch")
     assert lacking.exit_code == 1
@@ -136,7 +136,7 @@ def test_a_picture_that_cannot_be_written_is_one_line() -> None:
 
 
 def test_without_slurm_and_without_root_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "PROGRAMS", ("no-such-slurm",))
+    monkeypatch.setattr(machine, "PROGRAMS", ("no-such-slurm",))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     ended = demo("--hours", "0.2")
     assert ended.exit_code == 0, ended.output

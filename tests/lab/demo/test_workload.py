@@ -4,10 +4,9 @@ from collections import Counter
 from dataclasses import replace
 from itertools import islice
 
-from shapleyprio.lab.demo.consortium import MEMBERS, PROCESSORS
+from shapleyprio.lab.demo.consortium import MEMBERS, PROCESSORS, rounds, workload
 from shapleyprio.lab.demo.simulated import first_come_first_served
-from shapleyprio.lab.demo.waits import DemoJob, mean_wait
-from shapleyprio.lab.demo.workload import rounds, workload
+from shapleyprio.lab.demo.stage import DemoJob, mean_wait
 
 HOUR = 3600
 FLOODING, STEADY, LENDING = (member.name for member in MEMBERS)

@@ -12,18 +12,16 @@ from typing import Any
 import pytest
 
 from shapleyprio.common.errors import Remedy
-from shapleyprio.lab.experiment import window_schedules, windows
-from shapleyprio.lab.experiment.cells import ExperimentError, Row
+from shapleyprio.lab.experiment import windows
+from shapleyprio.lab.experiment.cells import ExperimentError, Row, WindowsParameters
 from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.logs import checksum, log_of, logs_among
-from shapleyprio.lab.experiment.parameters import WindowsParameters
-from shapleyprio.lab.experiment.window_schedules import check_policies
-from shapleyprio.lab.experiment.windows import WindowCell
+from shapleyprio.lab.experiment.windows import WindowCell, check_policies
 from shapleyprio.replay import Window, deal, measure, run_policy, unfairness, workload_of
+from shapleyprio.replay.alone import finish_times
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.errors import PolicyError, WorkloadError
-from shapleyprio.replay.finish_times import finish_times
-from shapleyprio.replay.measures.turns.counting import turns_of
+from shapleyprio.replay.measures.turns import turns_of
 from shapleyprio.replay.workloads.choices import Wide
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Workload, with_history
@@ -143,8 +141,8 @@ def test_a_contended_window_is_scheduled_once_by_each_policy(
         with_histories.append(workload.window.start)
         return with_history(workload, log)
 
-    monkeypatch.setattr(window_schedules, "run_policy", noted_run)
-    monkeypatch.setattr(window_schedules, "with_history", noted_history)
+    monkeypatch.setattr(windows, "run_policy", noted_run)
+    monkeypatch.setattr(windows, "with_history", noted_history)
     monkeypatch.setattr(windows, "MOST_DRAWS", 30)
     for window in range(200):
         del scheduled[:], with_histories[:]

@@ -17,10 +17,9 @@ import psutil
 import pytest
 
 from shapleyprio.common.errors import OutputError, Remedy, ReplayError
-from shapleyprio.lab.experiment.cells import ExperimentError, Row
+from shapleyprio.lab.experiment.cells import ExperimentError, Row, WindowsParameters
 from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.keeping import ResultCache
-from shapleyprio.lab.experiment.parameters import WindowsParameters
 from shapleyprio.lab.experiment.running import run
 from tests.lab.experiment.examples import (
     Dying,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from shapleyprio.lab.experiment.observing import schedule_with_orders
 from shapleyprio.lab.experiment.scoring import LAST_JOBS, MeanWaits, score_of, widened
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import FURTHEST_SECONDS
 from shapleyprio.replay.forecasts.forecast import FEWEST_ERRORS, StartForecast
+from shapleyprio.replay.forecasts.futures import FURTHEST_SECONDS
 from shapleyprio.replay.policies import Estimation
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.forecasts.examples import rigid, starts_of, whole_jobs

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.lab.experiment import summary
+from shapleyprio.lab.experiment import results
 from shapleyprio.lab.experiment.cells import Row, Share
-from shapleyprio.lab.experiment.summary import Line, bootstrap_interval, summary_of
+from shapleyprio.lab.experiment.results import Line, bootstrap_interval, summary_of
 from tests.lab.experiment.examples import experiment_of
 
 MADE = experiment_of([])
@@ -129,5 +129,5 @@ def test_the_seed_sets_the_interval() -> None:
 def test_drawing_in_pieces_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [float(i * i) for i in range(30)]
     at_once = bootstrap_interval(values, seed=1)
-    monkeypatch.setattr(summary, "MOST_AT_ONCE", 1000)
+    monkeypatch.setattr(results, "MOST_AT_ONCE", 1000)
     assert bootstrap_interval(values, seed=1) == at_once

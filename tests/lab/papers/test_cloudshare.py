@@ -16,11 +16,17 @@ from hypothesis import strategies as st
 from shapleyprio.lab.experiment.cells import ExperimentError, PresetParameters, Row
 from shapleyprio.lab.papers.cloudshare import cloudshare_2019
 from shapleyprio.lab.papers.cloudshare.brokers import ALGORITHMS, total_waits
-from shapleyprio.lab.papers.cloudshare.cell import PeriodCell
-from shapleyprio.lab.papers.cloudshare.fairness import PeriodFairness, fairness_of, points
-from shapleyprio.lab.papers.cloudshare.preset import SOURCES
-from shapleyprio.lab.papers.cloudshare.scenarios import SCENARIOS, Federation, dealt, federation_of
-from shapleyprio.lab.papers.cloudshare.tables import PAPER
+from shapleyprio.lab.papers.cloudshare.cell import (
+    SCENARIOS,
+    Federation,
+    PeriodCell,
+    PeriodFairness,
+    dealt,
+    fairness_of,
+    federation_of,
+    points,
+)
+from shapleyprio.lab.papers.cloudshare.preset import PAPER, SOURCES
 from shapleyprio.replay import Log, Window, read_log
 from tests.examples import examples
 from tests.lab.papers.test_cloudshare_brokers import JOBS, OWNED, Job, K, processors, queues

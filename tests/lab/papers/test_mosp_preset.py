@@ -12,9 +12,8 @@ import pytest
 
 from shapleyprio.lab.experiment.cells import ExperimentError, PresetParameters, Row
 from shapleyprio.lab.papers.mosp import mosp_2007
-from shapleyprio.lab.papers.mosp.algorithms import ALGORITHMS, local, molba_2
-from shapleyprio.lab.papers.mosp.guarantees import Verdict, verdict
-from shapleyprio.lab.papers.mosp.instances import (
+from shapleyprio.lab.papers.mosp.algorithms import ALGORITHMS, Verdict, local, molba_2, verdict
+from shapleyprio.lab.papers.mosp.cells import (
     BATCHES,
     LONGEST,
     Batch,
@@ -22,8 +21,7 @@ from shapleyprio.lab.papers.mosp.instances import (
     random_instance,
 )
 from shapleyprio.lab.papers.mosp.model import BatchJob, BatchSchedule, Instance, MospError
-from shapleyprio.lab.papers.mosp.preset import SYSTEM_PROCESSORS
-from shapleyprio.lab.papers.mosp.tables import tables_of
+from shapleyprio.lab.papers.mosp.preset import SYSTEM_PROCESSORS, tables_of
 from shapleyprio.replay import Window, deal, read_log
 from tests.replay.traces import trace
 

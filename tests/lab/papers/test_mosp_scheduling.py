@@ -15,11 +15,11 @@ from shapleyprio.lab.papers.mosp.algorithms import (
     molba_2_backfill,
     molba_3,
     molba_3_long,
+    verdict,
 )
-from shapleyprio.lab.papers.mosp.guarantees import verdict
-from shapleyprio.lab.papers.mosp.instances import COUNTEREXAMPLES, FIGURES
+from shapleyprio.lab.papers.mosp.cells import COUNTEREXAMPLES, FIGURES
+from shapleyprio.lab.papers.mosp.listing import Timeline
 from shapleyprio.lab.papers.mosp.model import BatchJob, BatchSchedule, Instance
-from shapleyprio.lab.papers.mosp.timeline import Timeline
 from tests.examples import examples
 from tests.lab.papers.mosp_literal import active_schedules, is_feasible, optimum, taken
 

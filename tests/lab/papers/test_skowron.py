@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.lab.experiment.cells import ExperimentError, PresetParameters, Row
-from shapleyprio.lab.experiment.presets import preset_experiment
+from shapleyprio.lab.experiment.cells import (
+    ExperimentError,
+    PresetParameters,
+    Row,
+    preset_experiment,
+)
 from shapleyprio.lab.experiment.running import run
-from shapleyprio.lab.papers.skowron.preset import POLICIES, SkowronCell, skowron_2013
-from shapleyprio.lab.papers.skowron.tables import tables
+from shapleyprio.lab.papers.skowron.preset import POLICIES, SkowronCell, skowron_2013, tables
 from tests.replay.traces import trace
 
 LPC, RICC = "LPC-EGEE-2004-1.2-cln.swf.gz", "RICC-2010-2.swf.gz"

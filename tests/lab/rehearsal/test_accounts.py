@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.lab.rehearsal.associations import read_associations
-from shapleyprio.lab.rehearsal.errors import SiteError
-from shapleyprio.lab.rehearsal.qos import read_qos
-from shapleyprio.lab.rehearsal.site import read_site
+from shapleyprio.lab.rehearsal.site import read_associations, read_qos, read_site
+from shapleyprio.lab.rehearsal.site_files import SiteError
 from tests.lab.rehearsal.site_files import DUMP, write_site
 
 

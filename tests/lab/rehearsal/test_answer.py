@@ -132,7 +132,7 @@ def test_where_jobs_are_preempted_it_is_no_fault_that_they_run_again(jobs: SiteJ
 
 def test_several_runs_of_an_arm_are_averaged_and_their_spread_is_shown(jobs: SiteJobs) -> None:
     from shapleyprio.lab.cli.rehearsing import waits_table
-    from shapleyprio.lab.rehearsal.page import caveats
+    from shapleyprio.lab.rehearsal.report import caveats
 
     answer = answer_of(jobs, [[trace(), trace(late=10)]], seed=0, cores=1)
     (today,) = answer.runs[1:]
@@ -201,7 +201,7 @@ def test_machines_get_everything_and_a_row_for_each_job(answer: Answer) -> None:
 
 
 def test_the_page_says_all_that_a_board_asks(answer: Answer) -> None:
-    from shapleyprio.lab.rehearsal.page import rehearsal_page
+    from shapleyprio.lab.rehearsal.report import rehearsal_page
     from shapleyprio.reports.html.writing import render
 
     page = rehearsal_page(answer, days=DAYS, speed=50, command="shapleyprio rehearse")

@@ -9,9 +9,9 @@ import pytest
 
 from shapleyprio.config import load_config
 from shapleyprio.lab.rehearsal.arms import ARMS, changed
-from shapleyprio.lab.rehearsal.errors import SiteError
 from shapleyprio.lab.rehearsal.jobs import NOBODY, Days, SiteJobs, last_days, site_jobs
 from shapleyprio.lab.rehearsal.site import read_site
+from shapleyprio.lab.rehearsal.site_files import SiteError
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.workloads.log import UNKNOWN
 from tests.lab.rehearsal.site_files import HEADER, write_site

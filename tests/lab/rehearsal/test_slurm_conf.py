@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shapleyprio.lab.rehearsal.errors import LARGEST_FILE, SiteError
+from shapleyprio.lab.rehearsal.site_files import LARGEST_FILE, SiteError
 from shapleyprio.lab.rehearsal.slurm_conf import SiteConf, read_slurm_conf
 from shapleyprio.lab.rehearsal.taken_over import enforced, scheduler_parameters
 from tests.lab.rehearsal.site_files import SLURM_CONF, write_site

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from shapleyprio.lab.testbed import machine
-from shapleyprio.lab.testbed.errors import SlurmUnavailableHere
+from shapleyprio.lab.testbed.machine import SlurmUnavailableHere
 
 
 def test_reserved_ports_are_given_to_nobody_else_meanwhile(

@@ -15,7 +15,7 @@ import pytest
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.lab.testbed.configuration import ClusterSpec
-from shapleyprio.lab.testbed.errors import TestbedError
+from shapleyprio.lab.testbed.machine import TestbedError
 from shapleyprio.lab.testbed.processes import wait_until
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
 from shapleyprio.config import load_config
-from shapleyprio.lab.testbed import packages
+from shapleyprio.lab.testbed import machine
 from shapleyprio.lab.trial.arms import ARMS, Arm
 from shapleyprio.lab.trial.plan import OwnNodes
 from shapleyprio.lab.trial.running import ArmRun, Conditions
@@ -60,7 +60,7 @@ def test_contradictions_are_usage_errors(message: str, arguments: str) -> None:
 
 
 def test_without_slurm_and_without_root_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "PROGRAMS", ("no-such-slurm",))
+    monkeypatch.setattr(machine, "PROGRAMS", ("no-such-slurm",))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     ended = trial(*DEAL)
     assert ended.exit_code == 3

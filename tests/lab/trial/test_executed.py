@@ -8,8 +8,7 @@ from fractions import Fraction
 import pytest
 
 from shapleyprio.fairness.runs import JobRecord, RunKey
-from shapleyprio.lab.trial.executed import ExecutedWorkload, Held, executed_workload
-from shapleyprio.lab.trial.numbering import Submitted
+from shapleyprio.lab.trial.executed import ExecutedWorkload, Held, Submitted, executed_workload
 from shapleyprio.lab.trial.plan import OwnNodes
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import run_policy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapleyprio.lab.trial.forecasts import SaidStart, StartErrors, errors_of
+from shapleyprio.lab.trial.steering import SaidStart, StartErrors, errors_of
 from shapleyprio.store import ForecastRow
 
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shapleyprio.cli import main
-from shapleyprio.lab.trial.comparison import ComparedTrial, average_of
-from shapleyprio.replay.measures.turns.counting import Turns
+from shapleyprio.lab.trial.report import ComparedTrial, average_of
+from shapleyprio.replay.measures.turns import Turns
 
 LINE = "1 0 -1 10 1 -1 -1 -1 -1 -1 1 1 1 -1 1 -1 -1 -1\n"
 ONE = '[[trial]]\nname = "one"\nlog = "log.swf"\n'

@@ -10,7 +10,7 @@ import pytest
 
 from shapleyprio.replay.audit.auditing import audit
 from shapleyprio.replay.audit.findings import advice
-from shapleyprio.replay.audit.going_first import LEAST_JOBS, GoingFirst, going_first
+from shapleyprio.replay.audit.stability import LEAST_JOBS, GoingFirst, going_first
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.audit.recorded import recorded
 from tests.replay.strategies import Job

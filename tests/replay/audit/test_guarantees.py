@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.guarantee import EligibleJob, Lent, guaranteed
+from shapleyprio.replay.alone import flow_times
 from shapleyprio.replay.audit.guarantees import guarantees_under
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.finish_times import flow_times
 from shapleyprio.replay.policies import run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.examples import examples

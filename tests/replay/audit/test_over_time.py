@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.common.errors import Remedy, ReplayError
-from shapleyprio.replay.audit.over_time import MOST_PERIODS, periods
+from shapleyprio.replay.audit.auditing import MOST_PERIODS, periods
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.measures.series import executed_where
 from shapleyprio.replay.policies import run_policy

@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.shapley import members
-from shapleyprio.fairness.utility import worth
-from shapleyprio.replay.coalitions.deciding import DecidingCoalitions, can_decide
+from shapleyprio.fairness.worth import worth
 from shapleyprio.replay.coalitions.game import Game
+from shapleyprio.replay.coalitions.ways import DecidingCoalitions, can_decide
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.choices import Backfill, Wide
 from shapleyprio.replay.workloads.log import UNKNOWN

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.coalitions.deciding import MOST_CHANGES, DecidingCoalitions, can_decide
+from shapleyprio.replay.coalitions.contributions import all_coalitions
 from shapleyprio.replay.coalitions.estimate import Estimator
-from shapleyprio.replay.coalitions.exact import all_coalitions
 from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Game
+from shapleyprio.replay.coalitions.ways import MOST_CHANGES, DecidingCoalitions, can_decide
 from shapleyprio.replay.policies import Estimation, run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.coalitions.games import (

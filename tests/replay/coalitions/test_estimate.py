@@ -14,12 +14,17 @@ from hypothesis import strategies as st
 
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.replay.coalitions import estimate as module
+from shapleyprio.replay.coalitions.contributions import (
+    Draws,
+    Floats,
+    all_coalitions,
+    fit,
+    rounded_shapley_values,
+)
 from shapleyprio.replay.coalitions.estimate import Estimate, Estimator, estimate
-from shapleyprio.replay.coalitions.exact import all_coalitions, rounded_shapley_values
 from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.fluid import fluid_of
 from shapleyprio.replay.coalitions.game import Game
-from shapleyprio.replay.coalitions.sampling import Draws, Floats, fit
 from tests.replay.coalitions.games import games
 
 K = 11

@@ -12,12 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.replay.coalitions import first_come as module
+from shapleyprio.replay.coalitions.contributions import all_coalitions
 from shapleyprio.replay.coalitions.estimate import Estimator, estimate
-from shapleyprio.replay.coalitions.exact import all_coalitions
-from shapleyprio.replay.coalitions.first_come import Valuation, values_of
+from shapleyprio.replay.coalitions.first_come import (
+    FIXED,
+    NOW,
+    Valuation,
+    advance,
+    arrays_of,
+    room_for,
+    still_true,
+    values_of,
+)
 from shapleyprio.replay.coalitions.game import Game
-from shapleyprio.replay.coalitions.growth import still_true
-from shapleyprio.replay.coalitions.passes import FIXED, NOW, advance, arrays_of, room_for
 from shapleyprio.replay.engine.keys import Ints
 from tests.replay.coalitions.games import growing_games
 

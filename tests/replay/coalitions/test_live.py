@@ -13,17 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.shapley import shapley
-from shapleyprio.fairness.utility import worth
+from shapleyprio.fairness.worth import worth
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import Game, Ints, game_of
-from shapleyprio.replay.coalitions.knowledge import Knowledge
-from shapleyprio.replay.coalitions.live import run
-from shapleyprio.replay.coalitions.predictors import Limit, Predictor
+from shapleyprio.replay.coalitions.knowledge import Knowledge, Limit, Predictor
 from shapleyprio.replay.engine.beginning import coalitions_of, jobs_of, record_of
 from shapleyprio.replay.engine.keys import Block, keys_of
 from shapleyprio.replay.engine.state import World
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies import Estimation, run_policy
+from shapleyprio.replay.policies.shapley import run
 from shapleyprio.replay.workloads.workload import UserHistory, Workload
 from tests.replay.coalitions.games import literal_decided_values
 from tests.replay.strategies import Job, workload_of_jobs, workloads

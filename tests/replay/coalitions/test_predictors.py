@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapleyprio.replay.coalitions.predictors import (
+from shapleyprio.replay.coalitions.knowledge import (
     LastTwo,
     Limit,
     Predictor,

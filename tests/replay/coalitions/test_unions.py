@@ -11,21 +11,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.fairness.owen import owen
+from shapleyprio.fairness.shapley import owen
 from shapleyprio.replay.coalitions import estimate as module
-from shapleyprio.replay.coalitions.deciding import DecidingCoalitions, can_decide
-from shapleyprio.replay.coalitions.estimate import Estimate, Estimator, estimate
-from shapleyprio.replay.coalitions.exact import all_coalitions
-from shapleyprio.replay.coalitions.first_come import values_of
-from shapleyprio.replay.coalitions.fluid import fluid_of
-from shapleyprio.replay.coalitions.game import Game
-from shapleyprio.replay.coalitions.unions import (
+from shapleyprio.replay.coalitions.contributions import (
     OrderingDraws,
+    all_coalitions,
     needed,
     needed_coalitions,
     random_orderings,
     rounded_owen_values,
 )
+from shapleyprio.replay.coalitions.estimate import Estimate, Estimator, estimate
+from shapleyprio.replay.coalitions.first_come import values_of
+from shapleyprio.replay.coalitions.fluid import fluid_of
+from shapleyprio.replay.coalitions.game import Game
+from shapleyprio.replay.coalitions.ways import DecidingCoalitions, can_decide
 from shapleyprio.replay.policies import Estimation, run_policy
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.certificate import processors_started

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.shapley import members, shapley
-from shapleyprio.replay.coalitions.exact import all_coalitions, shapley_numerators
+from shapleyprio.replay.coalitions.contributions import all_coalitions, shapley_numerators
 from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Game, GameError, game_of
 from tests.replay import literal

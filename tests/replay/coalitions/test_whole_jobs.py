@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import assume, example, given
 
 from shapleyprio.fairness.shapley import members
-from shapleyprio.replay.coalitions.exact import all_coalitions
+from shapleyprio.replay.coalitions.contributions import all_coalitions
 from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Game
-from shapleyprio.replay.coalitions.whole_jobs import WholeJobs
+from shapleyprio.replay.coalitions.ways import WholeJobs
 from tests.replay.coalitions.games import games, growing_games, kept_whole, literal_first_come_value
 
 

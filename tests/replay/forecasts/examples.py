@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shapleyprio.replay.engine.keys import Ints
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.engine.state import NEVER
-from shapleyprio.replay.forecasts.arrivals import Columns, ReleasedJobs
+from shapleyprio.replay.forecasts.futures import Columns, ReleasedJobs
 from shapleyprio.replay.workloads.choices import Backfill
 from shapleyprio.replay.workloads.log import UNKNOWN, Labels, Log
 from shapleyprio.replay.workloads.workload import Consortium, Workload, jobs_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.replay.coalitions.survivors import Survivors
-from shapleyprio.replay.forecasts.arrivals import LONGEST, WEEK, Columns, ReleasedJobs, shifts
+from shapleyprio.replay.forecasts.futures import LONGEST, WEEK, Columns, ReleasedJobs, shifts
 from shapleyprio.replay.workloads.log import UNKNOWN
 
 

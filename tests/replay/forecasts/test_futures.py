@@ -22,7 +22,6 @@ from shapleyprio.replay.engine.engine import run
 from shapleyprio.replay.engine.keys import Ints, no_keys
 from shapleyprio.replay.engine.state import NEVER
 from shapleyprio.replay.errors import PolicyError
-from shapleyprio.replay.forecasts.dependent import Limited, releasable
 from shapleyprio.replay.forecasts.forecast import forecasts
 from shapleyprio.replay.forecasts.futures import (
     ByCode,
@@ -31,7 +30,7 @@ from shapleyprio.replay.forecasts.futures import (
     play,
     starts_in,
 )
-from shapleyprio.replay.forecasts.present import Present
+from shapleyprio.replay.forecasts.present import Limited, Present, releasable
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
 from shapleyprio.replay.policies.one_schedule import one_world
 from shapleyprio.replay.policies.shapley import expecting_limits

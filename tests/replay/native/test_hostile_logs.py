@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shapleyprio.common.errors import ReplayError
-from shapleyprio.replay.logs import columns, line_ends, swf
+from shapleyprio.replay.logs import columns, swf
 from shapleyprio.replay.logs import columns as host_lists
 
 PAGES = 4
@@ -105,4 +105,4 @@ def test_what_is_read_of_swf_does_not_depend_on_what_is_behind(text: bytes) -> N
 
 @given(texts())
 def test_lines_are_counted_up_to_the_end(text: bytes) -> None:
-    assert line_ends._line_ends(at_the_end(text)) == text.count(b"\n")
+    assert columns._line_ends(at_the_end(text)) == text.count(b"\n")

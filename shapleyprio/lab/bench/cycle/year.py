@@ -10,13 +10,15 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from statistics import fmean
 from time import process_time
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -25,12 +27,53 @@ from shapleyprio.common.wording import DAY
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import load_config
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.lab.bench.cycle.literal import Done, literal_ledger
 from shapleyprio.lab.bench.measure import Measurement, of_runs, run_apart
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.port import Controller, Malformed
 from shapleyprio.slurm.running import Moment
 from shapleyprio.store import ClusterStore, Store
+
+
+class Done(NamedTuple):
+    """A job that was executed: whose, on which node, on how many processors, and its seconds."""
+
+    account: str
+    node: str
+    processors: int
+    begin: int
+    end: int
+
+
+def literal_ledger(
+    jobs: Iterable[Done], holders: Mapping[int, Mapping[str, str]], t: int, horizon: int
+) -> dict[str, tuple[int, int]]:
+    """Returns organization -> its contribution and utility at t.
+
+    Args:
+        jobs: all there were.
+        holders: second -> who holds which account and node from then on; what somebody holds first
+            was always so.
+        t: seconds since the epoch.
+        horizon: seconds.
+    """
+    found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+
+    def worth(age: int) -> int:
+        """Returns the worth of a part of each second up to an age."""
+        young = min(age, horizon)
+        return young * (young + 1) // 2 + (age - young) * horizon
+
+    changes = [*holders, t]
+    for job in jobs:
+        for (since, held), until in zip(holders.items(), changes[1:], strict=True):
+            begin, end = max(job.begin, since), min(job.end, until)
+            if begin < end and job.account in held:
+                parts = job.processors * (worth(t - begin) - worth(t - end))
+                found[held[job.account]][1] += parts
+                if job.node in held:
+                    found[held[job.node]][0] += parts
+    return {name: (contribution, utility) for name, (contribution, utility) in found.items()}
+
 
 CLUSTER = "year"
 FILE = "year.db"

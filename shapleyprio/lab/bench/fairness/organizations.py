@@ -20,8 +20,8 @@ from shapleyprio.lab.bench.fairness.contended import (
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import game_of
-from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION, EXACT_ORGANIZATIONS
 from shapleyprio.replay.policies import COMPARED, REFERENCE, run_policy
+from shapleyprio.replay.workloads.choices import DEFAULT_ESTIMATION, EXACT_ORGANIZATIONS
 
 ORGANIZATIONS = (5, 8, 10, 20, 50)
 WINDOWS = 4

@@ -14,8 +14,8 @@ from shapleyprio.lab.bench.fairness.contended import (
     real_logs,
 )
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
-from shapleyprio.replay.coalitions.options import DEFAULT_ESTIMATION
 from shapleyprio.replay.policies import LIVE, PREDICTORS, SHAPLEY
+from shapleyprio.replay.workloads.choices import DEFAULT_ESTIMATION
 
 ORGANIZATIONS = 5
 WINDOWS = 16

@@ -17,11 +17,15 @@ from numpy.typing import NDArray
 
 from shapleyprio.lab.bench.fairness.contended import real_logs
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs
+from shapleyprio.replay.coalitions.contributions import (
+    Draws,
+    all_coalitions,
+    fit,
+    rounded_shapley_values,
+)
 from shapleyprio.replay.coalitions.estimate import estimate
-from shapleyprio.replay.coalitions.exact import all_coalitions, rounded_shapley_values
 from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Bools, Game, game_of
-from shapleyprio.replay.coalitions.sampling import Draws, fit
 from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.log import Log

@@ -2,21 +2,201 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
+from statistics import median_low
 
 from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, seconds_of
 from shapleyprio.lab.bench.slurm.adapters import adapters
-from shapleyprio.lab.bench.slurm.queue import MOST_SUBMITTED, Cycles, Queue, full_queue
-from shapleyprio.lab.bench.slurm.reaction import JOBS, first_looks, reactions
-from shapleyprio.lab.bench.slurm.rpcs import STATISTICS, Calls, Counting, usual
-from shapleyprio.lab.testbed.errors import TestbedError
-from shapleyprio.lab.testbed.submission import give_points_at_submission
+from shapleyprio.lab.bench.slurm.queue import (
+    BASE_PRIORITY,
+    MOST_SUBMITTED,
+    Cycles,
+    Queue,
+    full_queue,
+)
+from shapleyprio.lab.testbed.cluster import PrivateSlurm
+from shapleyprio.lab.testbed.machine import TestbedError
+from shapleyprio.lab.testbed.steering import give_points_at_submission
 from shapleyprio.slurm import points_table
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.port import SlurmError
+
+STATISTICS = {"slurmctld": ("sdiag",), "slurmdbd": ("sacctmgr", "show", "stats")}
+"""Daemon -> the command that prints its statistics."""
+
+_BY_TYPE = re.compile(
+    r"^Remote Procedure Call statistics by message type\n((?:\t.*\n)*)", re.MULTILINE
+)
+_COUNT = re.compile(r"^\t(\w+)\s+\(\s*\d+\)\s+count:(\d+)", re.MULTILINE)
+
+Calls = Mapping[str, Counter[str]]
+"""Daemon -> type of message -> how many."""
+
+
+def calls_by_type(statistics: str) -> Counter[str]:
+    r"""Counts the messages of each type in a daemon's statistics.
+
+    >>> calls_by_type(
+    ...     "Remote Procedure Call statistics by message type\n"
+    ...     "\tREQUEST_PING                            ( 1008) count:2      ave_time:416\n"
+    ...     "\nRemote Procedure Call statistics by user\n"
+    ...     "\troot            (       0) count:23     ave_time:398\n"
+    ... )
+    Counter({'REQUEST_PING': 2})
+    """
+    section = _BY_TYPE.search(statistics)
+    counts = _COUNT.findall(section[1]) if section else []
+    return Counter({message: int(count) for message, count in counts})
+
+
+class Counting:
+    """Counts what is asked of the daemons of a cluster.
+
+    Args:
+        cluster: on which nothing happens while this is made.
+    """
+
+    def __init__(self, cluster: PrivateSlurm) -> None:
+        self._cluster = cluster
+        first, second, third = (self._read() for _ in range(3))
+        # what is there each time is the cost of reading the statistics
+        self._own = {
+            daemon: (second[daemon] - first[daemon]) & (third[daemon] - second[daemon])
+            for daemon in STATISTICS
+        }
+
+    def during(self, action: Callable[[], object]) -> Calls:
+        """Returns the calls from an action's beginning to its end, whoever made them."""
+        before = self._read()
+        action()
+        after = self._read()
+        return {daemon: after[daemon] - before[daemon] - self._own[daemon] for daemon in STATISTICS}
+
+    def _read(self) -> Calls:
+        return {
+            daemon: calls_by_type(self._cluster.run(*command))
+            for daemon, command in STATISTICS.items()
+        }
+
+
+def usual(runs: Sequence[Counter[str]]) -> Counter[str]:
+    """Returns the median of each type, so that what nodes report now and then does not count.
+
+    >>> usual([Counter(ping=2), Counter(ping=2, registration=1), Counter(ping=3)])
+    Counter({'ping': 2})
+    """
+    types = {message: None for run in runs for message in run}
+    medians = {message: median_low(run[message] for run in runs) for message in types}
+    return +Counter(medians)
+
+
+JOBS = 30
+INTERVALS = 2
+"""Number of intervals over which the submissions are spread."""
+
+SHORTEST_SECONDS = 30.0
+CHECK_SECONDS = 0.2
+PATIENCE_SECONDS = 120.0
+
+
+def reactions(
+    queue: Queue, channel: str, poll_seconds: int, progress: Callable[[int], None]
+) -> list[float]:
+    """Measures seconds from before each of `JOBS` submissions until Slurm shows its priority.
+
+    Args:
+        queue: in which other jobs wait; the new ones are cancelled in the end.
+        channel: one that writes to every job.
+        poll_seconds: from one cycle of the daemon to the next.
+        progress: called with how many jobs have their priority.
+
+    Raises:
+        TestbedError: the daemon has ended.
+        TestbedError: a job does not get its priority.
+    """
+    length = max(INTERVALS * poll_seconds, SHORTEST_SECONDS)
+    random = Random(poll_seconds)  # noqa: S311 - moments, not secrets
+    with queue.daemon(channel, poll_seconds) as daemon:
+        begin = time.monotonic()
+        last = begin + length + INTERVALS * poll_seconds + PATIENCE_SECONDS
+        due = sorted(begin + random.uniform(0, length) for _ in range(JOBS))
+        submitted: dict[int, float] = {}
+        seconds: dict[int, float] = {}
+        while len(seconds) < JOBS:
+            while len(submitted) < JOBS and due[len(submitted)] <= time.monotonic():
+                now = time.monotonic()
+                submitted[queue.submit(len(submitted))] = now
+            for job in submitted.keys() - seconds.keys():
+                if _priority(queue, job) > BASE_PRIORITY:
+                    seconds[job] = time.monotonic() - submitted[job]
+            progress(len(seconds))
+            daemon.check()
+            if time.monotonic() > last:
+                raise TestbedError(f"{JOBS - len(seconds)} jobs do not get their priority")
+            time.sleep(CHECK_SECONDS)
+    queue.cluster.run("scancel", *map(str, submitted))
+    return list(seconds.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLooks:
+    """What was seen of jobs right after their submission.
+
+    Attributes:
+        seconds: of sbatch and the first look at the job.
+        late: seconds from the end of sbatch until a look showed the right priority; 0 where the
+            first one did.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
+
+
+def first_looks(queue: Queue, cycles: Cycles, progress: Callable[[int], None]) -> FirstLooks:
+    """Submits `JOBS` jobs that Slurm itself gives their priority, and looks at each at once.
+
+    No daemon runs meanwhile, so no one else can.
+
+    Args:
+        queue: in which other jobs wait; the new ones are cancelled in the end.
+        cycles: of the way in which Slurm knows what organizations are to have.
+        progress: called with how many jobs were looked at.
+
+    Raises:
+        TestbedError: a job does not get its priority.
+    """
+    looks = FirstLooks()
+    jobs = []
+    for number in range(JOBS):
+        due = BASE_PRIORITY + cycles.points[queue.account(number)]
+        began = time.monotonic()
+        jobs.append(queue.submit(number))
+        submitted = time.monotonic()
+        found = _priority(queue, jobs[-1])
+        looks.seconds.append(time.monotonic() - began)
+        right = found == due
+        while found != due:
+            if time.monotonic() > submitted + PATIENCE_SECONDS:
+                raise TestbedError(f"job {jobs[-1]} has priority {found} instead of {due}")
+            time.sleep(CHECK_SECONDS)
+            found = _priority(queue, jobs[-1])
+        looks.late.append(0.0 if right else time.monotonic() - submitted)
+        progress(number + 1)
+    queue.cluster.run("scancel", *map(str, jobs))
+    return looks
+
+
+def _priority(queue: Queue, job: int) -> int:
+    """Returns a job's priority; for a single job Slurm does not look at the whole queue."""
+    return int(queue.cluster.run("squeue", "-h", "-j", str(job), "-o", "%Q"))
+
 
 RUNS = 3
 RUNS_ON_LONG_QUEUE = 1

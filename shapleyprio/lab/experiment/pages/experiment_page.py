@@ -10,10 +10,9 @@ from shapleyprio.lab.experiment.cells import Experiment, ExperimentTable, Row
 from shapleyprio.lab.experiment.keeping import manifest_of
 from shapleyprio.lab.experiment.pages import experiment_sections
 from shapleyprio.lab.experiment.pages.summed import Summed
-from shapleyprio.lab.experiment.summary import Line
-from shapleyprio.replay.policies.titles import OURS, title_of
-from shapleyprio.reports.html.page import Choice, Front, Page
-from shapleyprio.reports.html.provenance import versions
+from shapleyprio.lab.experiment.results import Line
+from shapleyprio.replay.policies.registry import OURS, title_of
+from shapleyprio.reports.html.page import Choice, Front, Page, versions
 
 READING = (
     "Work is counted by processor time: one processor for one second is one part of it. Unfairness "

@@ -9,9 +9,9 @@ from functools import cached_property
 
 from shapleyprio.common.wording import HOUR, duration, four_digits
 from shapleyprio.lab.experiment.cells import Experiment, Row
-from shapleyprio.lab.experiment.summary import Line
-from shapleyprio.replay.policies.titles import title_of
-from shapleyprio.reports.html.colors import colors_of
+from shapleyprio.lab.experiment.results import Line
+from shapleyprio.replay.policies.registry import title_of
+from shapleyprio.reports.html.encodings import colors_of
 
 IN_SECONDS = "unfairness"
 """The column of rows whose values are seconds; others have no unit."""

@@ -69,7 +69,7 @@ class Brokers(NamedTuple):
         head, left: [k], the first job that waits, and how many of its units do.
         waiting, background: [k], units that wait, and units of background load that do.
         utility, contribution: [k, 3], moments of units on processors, of each one's jobs and on
-            each one's processors; see `shapleyprio.fairness.utility`.
+            each one's processors; see `shapleyprio.fairness.worth`.
         released: [2, k, 2], the same weighted by release, for ψ′: of jobs, and on processors.
         served: [k], the turn in which each was served last; −1 for never.
         end, owner, organization, release: [m], the running units in the order of their ends, in a

@@ -1,24 +1,168 @@
-"""The experiments of Skowron & Rzadca (SPAA 2013, section 7) as cells."""
+"""The experiments of Skowron & Rzadca (SPAA 2013, section 7), beside the paper's own figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 
-from shapleyprio.lab.experiment.cells import Experiment, ExperimentError, PresetParameters, Row
-from shapleyprio.lab.experiment.windows import WindowCell
-from shapleyprio.lab.papers.skowron.published import (
-    ELSEWHERE,
-    LONG,
-    MANY,
-    SHORT,
-    SOURCES,
-    WINDOW_SECONDS,
-    SkowronLog,
+from shapleyprio.lab.experiment.cells import (
+    Experiment,
+    ExperimentError,
+    ExperimentTable,
+    PresetParameters,
+    Row,
 )
-from shapleyprio.lab.papers.skowron.tables import tables
+from shapleyprio.lab.experiment.windows import WindowCell
 from shapleyprio.replay.workloads.choices import Shares
+
+Published = Mapping[str, Mapping[str, tuple[float, float]]]
+"""Workload -> policy -> mean and standard deviation of Δψ/p_tot, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkowronLog:
+    """A log of the Parallel Workloads Archive.
+
+    Attributes:
+        log: what it is called here.
+        file: its name in the archive.
+        processors: of the system: the paper's, or for a substitute the archive's.
+        substitute: whether the paper does not use it.
+    """
+
+    log: str
+    file: str
+    processors: int
+    substitute: bool = False
+
+
+SOURCES = (
+    SkowronLog("LPC", "LPC-EGEE-2004-1.2-cln.swf.gz", 70),
+    SkowronLog("RICC", "RICC-2010-2.swf.gz", 8192),
+    SkowronLog("METACENTRUM", "METACENTRUM-2009-2.swf.gz", 806, substitute=True),
+    SkowronLog("HPC2N", "HPC2N-2002-2.2-cln.swf.gz", 240, substitute=True),
+)
+
+ELSEWHERE = ("PIK-IPLEX", "SHARCNET-Whale")
+"""The paper's other two workloads, which are not supported here."""
+
+SHORT = "table-1"
+LONG = "table-2"
+MANY = "figure-10"
+
+WINDOW_SECONDS = {SHORT: 50_000, LONG: 500_000, MANY: 50_000}
+"""Fig. 10 does not say; windows as in Table 1 keep many organizations affordable."""
+
+_TABLE_1: Published = {
+    "LPC": {
+        "roundrobin": (238, 353),
+        "rand-15": (8, 21),
+        "directcontr": (5, 11),
+        "fairshare": (16, 25),
+        "utfairshare": (16, 25),
+        "currfairshare": (87, 106),
+    },
+    "RICC": {
+        "roundrobin": (2839, 357),
+        "rand-15": (162, 187),
+        "directcontr": (537, 303),
+        "fairshare": (626, 309),
+        "utfairshare": (515, 284),
+        "currfairshare": (1231, 243),
+    },
+}
+
+_TABLE_2: Published = {
+    "LPC": {
+        "roundrobin": (4511, 6257),
+        "rand-15": (562, 1670),
+        "directcontr": (410, 1083),
+        "fairshare": (575, 1404),
+        "utfairshare": (888, 2101),
+        "currfairshare": (1082, 2091),
+    },
+    "RICC": {
+        "roundrobin": (10850, 13773),
+        "rand-15": (771, 1479),
+        "directcontr": (1808, 3397),
+        "fairshare": (2746, 4070),
+        "utfairshare": (4963, 6080),
+        "currfairshare": (5387, 9083),
+    },
+}
+
+PUBLISHED: Mapping[str, Published] = {SHORT: _TABLE_1, LONG: _TABLE_2, MANY: {}}
+"""Exhibit -> its figures; Fig. 10 is a drawing without figures."""
+
+
+TITLES = {SHORT: "Table 1", LONG: "Table 2", MANY: "Fig. 10"}
+
+
+def tables(rows: Sequence[Row]) -> list[ExperimentTable]:
+    """Makes a table for each log of Tables 1 and 2, and one for Fig. 10, as far as rows allow."""
+    made = []
+    for exhibit in (SHORT, LONG):
+        for source in SOURCES:
+            of_log = [row for row in rows if (row["exhibit"], row["log"]) == (exhibit, source.log)]
+            if of_log:
+                made.append(_side_by_side(exhibit, source, of_log))
+    many = [row for row in rows if row["exhibit"] == MANY]
+    return [*made, _by_organizations(many)] if many else made
+
+
+def _side_by_side(exhibit: str, source: SkowronLog, rows: Sequence[Row]) -> ExperimentTable:
+    paper = PUBLISHED[exhibit].get(source.log, {})
+    label = f"{source.log} (a substitute, not in the paper)" if source.substitute else source.log
+    return ExperimentTable(
+        title=f"{TITLES[exhibit]}, {label}: windows of {WINDOW_SECONDS[exhibit]:,} s",
+        header=[
+            "policy",
+            *("ours, zipf", "st. dev.", "ours, uniform", "st. dev.", "paper", "st. dev."),
+        ],
+        lines=[
+            [
+                policy,
+                *_mean_and_deviation(rows, policy=policy, shares="zipf"),
+                *_mean_and_deviation(rows, policy=policy, shares="uniform"),
+                *paper.get(policy, (None, None)),
+            ]
+            for policy in _policies_in(rows)
+        ],
+    )
+
+
+def _by_organizations(rows: Sequence[Row]) -> ExperimentTable:
+    counts = sorted({int(row["organizations"] or 0) for row in rows})
+    return ExperimentTable(
+        title=f"{TITLES[MANY]}, LPC: mean by number of organizations, windows of "
+        f"{WINDOW_SECONDS[MANY]:,} s, zipf",
+        header=["policy", *map(str, counts)],
+        lines=[
+            [
+                policy,
+                *(_mean_and_deviation(rows, policy=policy, organizations=k)[0] for k in counts),
+            ]
+            for policy in _policies_in(rows)
+        ],
+    )
+
+
+def _policies_in(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(str(row["policy"]) for row in rows))
+
+
+def _mean_and_deviation(
+    rows: Sequence[Row], **wanted: str | int
+) -> tuple[float | None, float | None]:
+    values = [
+        float(row["unfairness"])
+        for row in rows
+        if row["unfairness"] is not None and wanted.items() <= row.items()
+    ]
+    return fmean(values) if values else None, stdev(values) if len(values) > 1 else None
+
 
 NAME = "skowron-2013"
 

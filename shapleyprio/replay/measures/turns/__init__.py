@@ -1,1 +1,0 @@
-"""Whether a schedule serves organizations in their turn, decision by decision."""
