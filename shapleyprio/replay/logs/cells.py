@@ -1,4 +1,4 @@
-"""Jobs whose fields are found one by one: in CSV with its quotes, and in JSON (``sacct --json``).
+"""The jobs of ``sacct --json``, whose fields are found one by one.
 
 The plugins that write JSON changed with Slurm: a time limit is a number in 22.05 and says in later
 releases whether it is set at all, and a state is a word that became a list of words. A job of
@@ -7,20 +7,17 @@ another shape is malformed; only what is no JSON at all ends reading.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import StringIO
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapleyprio.common.databases import without_password
 from shapleyprio.replay.errors import LogError
-from shapleyprio.replay.logs.column_names import Header, columns_to_read
 from shapleyprio.replay.logs.columns import column_of
 from shapleyprio.replay.logs.sacct_lines import Rows
 from shapleyprio.replay.workloads.log import MalformedLine
@@ -36,59 +33,25 @@ class JobCells(NamedTuple):
     """Some jobs of a file.
 
     Attributes:
-        names: of the columns, as `column_names` has them.
-        jobs: the fields of each.
-        numbers: the line of the file where each of them ends.
+        jobs: the `FIELDS` of each.
+        numbers: the line of the file where each of them begins.
         malformed: what the file has among them that has no fields.
     """
 
-    names: Sequence[str]
     jobs: Sequence[Sequence[str]]
     numbers: Sequence[int]
     malformed: tuple[MalformedLine, ...] = ()
 
 
 def rows_of(cells: JobCells) -> Rows:
-    """Returns them as columns; fields that a job lacks are empty, and too many are passed over."""
-    fields = zip_longest(*cells.jobs, fillvalue="") if cells.jobs else ((),) * len(cells.names)
+    """Returns them as columns."""
+    count = len(cells.jobs)
+    texts = zip(*cells.jobs, strict=True) if count else ((),) * len(FIELDS)
     return Rows(
-        columns={
-            name: column_of(name, texts)
-            for name, texts in zip(columns_to_read(cells.names), fields, strict=False)
-            if name
-        },
-        starts=np.arange(len(cells.jobs)),
-        counts=np.array([len(job) for job in cells.jobs], dtype=np.int64),
+        columns={name: column_of(name, field) for name, field in zip(FIELDS, texts, strict=True)},
+        starts=np.arange(count),
+        counts=np.full(count, len(FIELDS)),
     )
-
-
-def cells_of_csv(source: str, header: Header, pieces: Iterable[bytes]) -> Iterator[JobCells]:
-    """Reads text whose fields may be in quotes.
-
-    Args:
-        source: the file, for messages.
-        header: its first line.
-        pieces: its text, in whole lines.
-
-    Raises:
-        LogError: quotes do not end, or its first line comes again.
-    """
-    texts = (piece.decode(errors="replace") for piece in pieces)
-    lines = (line for text in texts for line in StringIO(text, newline="\n"))
-    reader = csv.reader(lines, delimiter=header.separator)
-    found = ((reader.line_num, job) for job in reader if job)
-    try:
-        _, heading = next(found)
-        while jobs := list(islice(found, AT_ONCE)):
-            again = next((number for number, job in jobs if job == heading), None)
-            if again is not None:
-                raise LogError(f"{source}:{again}: is a second heading line; {ONE_BY_ONE}")
-            yield JobCells(header.names, [job for _, job in jobs], [number for number, _ in jobs])
-        yield JobCells(header.names, (), ())  # there need be no job
-    except csv.Error as error:
-        raise LogError(
-            f"{source}:{reader.line_num}: is not CSV ({error}); is a quote before it left open?"
-        ) from None
 
 
 FIELDS = (
@@ -130,8 +93,8 @@ def cells_of_json(source: str, blocks: Iterable[bytes]) -> Iterator[JobCells]:
                 numbers.append(number)
             except _OddError as error:
                 malformed.append(MalformedLine(number, str(error)))
-        yield JobCells(FIELDS, cells, numbers, tuple(malformed))
-    yield JobCells(FIELDS, (), ())  # there need be no job
+        yield JobCells(cells, numbers, tuple(malformed))
+    yield JobCells((), ())  # there need be no job
 
 
 def _jobs(source: str, blocks: Iterable[bytes]) -> Iterator[tuple[int, Any]]:

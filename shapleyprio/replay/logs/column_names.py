@@ -1,4 +1,4 @@
-"""What columns of logs are called: by sacct, in the tables of slurmdbd, and in public data sets."""
+"""What sacct calls its columns, and which of them a replay needs."""
 
 from __future__ import annotations
 
@@ -55,26 +55,9 @@ ASK = (
 
 USED = frozenset({*sum(REQUIRED.values(), ()), *sum(LABELS.values(), ()), *LIMITS, "state"})
 
-_OTHER_NAMES = {
-    "idjob": "jobidraw",
-    "iduser": "uid",
-    "userid": "uid",
-    "idgroup": "gid",
-    "groupid": "gid",
-    **{f"time{what}": what for what in ("submit", "eligible", "start", "end")},
-    **{f"{what}time": what for what in ("submit", "eligible", "start", "end")},
-    "tresalloc": "alloctres",
-    "numcoresalloc": "alloccpus",
-    "cpusreq": "reqcpus",
-    "processorsreq": "reqcpus",
-    "numcoresreq": "reqcpus",
-}
-"""Names in other tables, without lines below, -> what sacct calls the same."""
-
 _KNOWN = frozenset({*XDMOD_FIELDS, *USED})
 
 SEPARATOR = "|"
-_SEPARATORS = (SEPARATOR, ",", ";", "\t")
 
 FIRST_LINE = re.compile(rb"(?:[^\S\n]*\n)*([^\n]*)")
 """Finds the first line that is not blank."""
@@ -84,13 +67,11 @@ class Header(NamedTuple):
     """The line that names the columns.
 
     Attributes:
-        names: of the columns, as sacct has them in small letters.
-        separator: the text between them.
+        names: of the columns, in small letters.
         end: where the line ends in the text.
     """
 
     names: Sequence[str]
-    separator: str
     end: int
 
 
@@ -102,23 +83,20 @@ def header_of(text: bytes) -> Header | None:
     """
     first = FIRST_LINE.match(text)
     begin, end = first.span(1) if first else (0, 0)
-    line = text[begin:end].decode(errors="replace")
-    for separator in _SEPARATORS:
-        cells = canonical([cell.strip().strip('"') for cell in line.split(separator)])
-        known = _KNOWN.intersection(cells)
-        if len(known) >= 2 and not any(cell[:1].isdigit() for cell in cells):
-            return Header(cells, separator, end)
+    cells = canonical(text[begin:end].decode(errors="replace").split(SEPARATOR))
+    known = _KNOWN.intersection(cells)
+    if len(known) >= 2 and not any(cell[:1].isdigit() for cell in cells):
+        return Header(cells, end)
     return None
 
 
 def canonical(names: Sequence[str]) -> list[str]:
-    """Returns names as sacct has them: in small letters, without its ``%width``.
+    """Returns names in small letters, without sacct's ``%width``.
 
-    >>> canonical(["JobID%20", "time_submit", "AllocCPUS"])
-    ['jobid', 'submit', 'alloccpus']
+    >>> canonical(["JobID%20", "AllocCPUS"])
+    ['jobid', 'alloccpus']
     """
-    plain = [name.partition("%")[0].strip().casefold().replace("_", "") for name in names]
-    return [_OTHER_NAMES.get(name, name) for name in plain]
+    return [name.partition("%")[0].strip().casefold() for name in names]
 
 
 def check_names(source: str, names: Sequence[str]) -> None:

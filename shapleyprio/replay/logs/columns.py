@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -86,7 +85,6 @@ UNREADABLE = -2
 """What stands in a column of numbers where the text is something else."""
 
 _NEVER = frozenset({*NO_TIME, "", "0"})
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _MOMENT_LENGTH = len("2017-01-31T23:49:29")
 
 _QUARTER = 900  # seconds; time zones change their offsets at whole quarters of an hour
@@ -201,9 +199,9 @@ class Column:
     def moments(self, zone: tzinfo) -> Ints:
         """Returns the column as seconds since the epoch.
 
-        It holds them as such, or as local times such as 2017-01-31T23:49:29, whose offset may
-        follow; UNKNOWN where Slurm does not know, UNREADABLE where it is something else. Of a
-        local time that the clock showed twice, the first one is meant.
+        It holds them as such, or as local times such as 2017-01-31T23:49:29; UNKNOWN where Slurm
+        does not know, UNREADABLE where it is something else. Of a local time that the clock showed
+        twice, the first one is meant.
 
         Args:
             zone: of the local times.
@@ -216,15 +214,14 @@ class Column:
             offsets = [_offset(zone, quarter * _QUARTER) for quarter in quarters.tolist()]
             seconds[local] -= np.array(offsets, dtype=np.int64)[codes]
         for line in np.flatnonzero(seconds == UNREADABLE).tolist():
-            seconds[line] = _moment(self.written(line), zone)
+            if self.written(line) in _NEVER:
+                seconds[line] = UNKNOWN
         return seconds
 
 
 def column_of(name: str, texts: Iterable[str]) -> Column:
-    """Returns a column of these texts; a line end in one is no letter that is kept."""
-    fields = [
-        text.replace("\n", "\N{REPLACEMENT CHARACTER}").encode(errors="replace") for text in texts
-    ]
+    """Returns a column of these texts, which are without line ends."""
+    fields = [text.encode(errors="replace") for text in texts]
     end = np.cumsum([0, *map(len, fields)], dtype=np.int64)
     data = np.frombuffer(b"".join(fields) or b"\n", dtype=np.uint8)
     return Column(name, data, end[:-1], end[1:])
@@ -294,19 +291,6 @@ def second_of(moment: datetime, zone: tzinfo | None) -> int:
         zone: None for this host's.
     """
     return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp())
-
-
-def _moment(text: str, zone: tzinfo) -> int:
-    """Reads what `Column.moments` meets seldom."""
-    if text in _NEVER:
-        return UNKNOWN
-    if _MOMENT.fullmatch(text) is None:
-        return UNREADABLE
-    try:
-        seconds = second_of(datetime.fromisoformat(text), zone)
-    except (ValueError, OverflowError):
-        return UNREADABLE
-    return seconds if 0 < seconds <= LAST_TIME else UNREADABLE
 
 
 def _offset(zone: tzinfo, local_second: int) -> int:

@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.assembling import released_in
-from shapleyprio.replay.logs.cells import BEGINS, cells_of_csv, cells_of_json
+from shapleyprio.replay.logs.cells import BEGINS, cells_of_json
 from shapleyprio.replay.logs.clusters import in_clusters
-from shapleyprio.replay.logs.column_names import FIRST_LINE, SEPARATOR, XDMOD_FIELDS, header_of
+from shapleyprio.replay.logs.column_names import FIRST_LINE, XDMOD_FIELDS, header_of
 from shapleyprio.replay.logs.columns import lines_of, second_of
 from shapleyprio.replay.logs.exports.reading import read_exported
 from shapleyprio.replay.logs.exports.recognizing import is_export
@@ -104,8 +104,6 @@ def read_log(
             return released_in(read_swf(file, _whole(file, blocks), strict=strict), *span)
         if BEGINS.match(first):
             reader.read_cells(file, cells_of_json(file, blocks))
-        elif (header := header_of(first)) is not None and header.separator != SEPARATOR:
-            reader.read_cells(file, cells_of_csv(file, header, lines_of(file, blocks)))
         else:
             reader.read(file, lines_of(file, blocks))
         behind += Path(file).stat().st_size

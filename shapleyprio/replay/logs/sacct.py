@@ -27,7 +27,7 @@ from shapleyprio.replay.logs.assembling import (
     taken,
     with_partition_limits,
 )
-from shapleyprio.replay.logs.cells import ONE_BY_ONE, JobCells, rows_of
+from shapleyprio.replay.logs.cells import FIELDS, ONE_BY_ONE, JobCells, rows_of
 from shapleyprio.replay.logs.column_names import (
     ASK,
     FREE_TEXT,
@@ -220,16 +220,15 @@ class SacctReader:
 
     def _of_cells(self, file: str, piece: JobCells) -> PieceRecords:
         """Reads a piece; several threads do so side by side."""
-        check_names(file, piece.names)
         rows = self._wanted(rows_of(piece))
-        found = _records(file, rows, piece.names, self._zone, has_header=True)
+        found = _records(file, rows, FIELDS, self._zone, has_header=True)
         malformed = [
             MalformedLine(piece.numbers[rows.starts[row]], found.lines.reason(row))
             for row in np.flatnonzero(found.lines.malformed())[:MALFORMED_KEPT].tolist()
         ]
         every = sorted((*piece.malformed, *malformed))
         unread = len(piece.malformed)
-        return PieceRecords(piece.names, 0, found.records, found.keys, unread, every)
+        return PieceRecords(FIELDS, 0, found.records, found.keys, unread, every)
 
     def _wanted(self, rows: Rows) -> Rows:
         """Returns the lines of a piece that are wanted."""
@@ -257,7 +256,7 @@ def _headed(file: str, texts: Iterable[bytes], fields: Sequence[str]) -> Iterato
         begin = 0
         if not names:
             header = header_of(text)
-            names, _, begin = header or (canonical(fields), SEPARATOR, 0)
+            names, begin = header or (canonical(fields), 0)
             check_names(file, names)
             heading = text[:begin].strip()
         yield Headed(text, begin, names, heading)

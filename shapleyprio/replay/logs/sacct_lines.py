@@ -147,9 +147,6 @@ def _complaint(read: Callable[[str], object], text: str) -> str | None:
     return None
 
 
-_CPU = frozenset({"cpu", "1"})
-"""By which sacct and slurmdbd's tables know a CPU among other resources."""
-
 MOST_DIGITS = 18
 
 MOST_REMEMBERED, LONGEST_REMEMBERED = 1 << 17, 500
@@ -157,8 +154,7 @@ MOST_REMEMBERED, LONGEST_REMEMBERED = 1 << 17, 500
 
 _NOTHING = NO_TIME | {""}
 
-_NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID", "4294967294", "4294967295"}
-"""The last two are slurmdbd's for "no value" and "infinite"."""
+_NO_LIMIT = _NOTHING | {"UNLIMITED", "Partition_Limit", "INVALID"}
 
 _LIMIT_IN_MINUTES = re.compile(r"[0-9]{1,10}")
 
@@ -252,7 +248,7 @@ def _cpus(name: str, text: str) -> int:
 def _cpus_of_tres(text: str) -> int:
     # others may be no amounts: slurmdbd has its "no value" for energy that nobody measured
     items = (item.partition("=") for item in text.split(","))
-    cpus = next((cpus for name, _, cpus in items if name in _CPU), None)
+    cpus = next((cpus for name, _, cpus in items if name == "cpu"), None)
     return UNKNOWN if cpus is None else _cpus("alloctres", cpus)
 
 
