@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -16,13 +16,11 @@ from shapleyprio.replay.workloads.log import Log
 from shapleyprio.slurm.layout import ROOT
 from shapleyprio.slurm.port import Malformed
 from shapleyprio.slurm.text.config import node_line, partitions_of_node
-from shapleyprio.slurm.text.values import UnreadableError, amount, hosts
 
 T = TypeVar("T")
 
 _NODE = re.compile(r"(?m)^(?=NodeName=)")
-_NAMES = ("account", "parentname")
-_RULE = re.compile(r"[\s-]*-[\s-]*")
+_COLUMNS = ("account", "parentname")
 
 
 def with_layout(
@@ -67,47 +65,29 @@ def _of(log: Log, files: Mapping[str, Path], read: Callable[[Path, str], T]) -> 
 
 
 def read_nodes(file: Path, _cluster: str = "") -> dict[str, LoggedNode]:
-    """Reads what ``scontrol show nodes`` or ``sinfo -N -l`` has printed.
+    """Reads what ``scontrol show nodes`` has printed.
 
     Returns:
         name -> node, with its CPUs as processors.
 
     Raises:
-        LogError: it is neither.
+        LogError: it is something else.
     """
-    text = _text(file)
-    nodes = dict(_of_scontrol(file, text) if "NodeName=" in text else _of_sinfo(file, text))
-    if not nodes:
-        raise LogError(f"{file}: names no node; give what `{ASK_NODES}` prints")
-    return nodes
-
-
-def _of_scontrol(file: Path, text: str) -> Iterator[tuple[str, LoggedNode]]:
-    for record in _NODE.split(text)[1:]:
+    nodes = {}
+    for record in _NODE.split(_text(file))[1:]:
         line = " ".join(record.split())
         node = node_line(line)
         if isinstance(node, Malformed):
             raise LogError(f"{file}: {node.reason}; give what `{ASK_NODES}` prints")
         partitions = tuple(sorted(partitions_of_node(line)))
-        yield node.name, LoggedNode(node.tres["cpu"], partitions)
-
-
-def _of_sinfo(file: Path, text: str) -> Iterator[tuple[str, LoggedNode]]:
-    found: dict[str, tuple[int, set[str]]] = {}
-    for number, row in _rows(file, text, ("nodelist", "partition", "cpus"), ASK_NODES):
-        try:
-            processors = amount("CPUS", row["cpus"])
-            for name in hosts("NODELIST", row["nodelist"]):
-                partitions = found.setdefault(name, (processors, set()))[1]
-                partitions.add(row["partition"].removesuffix("*"))
-        except UnreadableError as error:
-            raise LogError(f"{file}:{number}: {error}; give what `{ASK_NODES}` prints") from None
-    for name, (processors, partitions) in found.items():
-        yield name, LoggedNode(processors, tuple(sorted(partitions)))
+        nodes[node.name] = LoggedNode(node.tres["cpu"], partitions)
+    if not nodes:
+        raise LogError(f"{file}: names no node; give what `{ASK_NODES}` prints")
+    return nodes
 
 
 def read_accounts(file: Path, cluster: str = "") -> dict[str, str | None]:
-    """Reads what ``sacctmgr show assoc`` has printed, with a column ParentName or as a tree.
+    """Reads what ``sacctmgr -P show assoc`` has printed.
 
     Args:
         file: its name.
@@ -117,32 +97,22 @@ def read_accounts(file: Path, cluster: str = "") -> dict[str, str | None]:
         account -> its parent account, None for those below the root.
 
     Raises:
-        LogError: it is something else, names were cut off, or it is not known which of its
-            clusters is meant.
+        LogError: it is something else, or it is not known which of its clusters is meant.
     """
     parents: dict[str, str | None] = {}
-    above: list[str] = []
-    rows = _rows(file, _text(file), ("account",), ASK_ACCOUNTS, indented="account")
-    for number, row in rows:
-        account = row["account"].strip()
+    for number, row in _rows(file):
+        account, parent = row["account"], row["parentname"]
         if row.get("user") or (cluster and row.get("cluster", cluster) != cluster):
             continue
-        depth = 0
-        if "parentname" in row:
-            parent = row["parentname"]
-        else:
-            depth = len(row["account"]) - len(account)
-            parent = above[depth - 1] if 0 < depth <= len(above) else ""
-            above[depth:] = [account]
-        if account == ROOT and depth == 0:
+        if account == ROOT:
             continue
         if not parent:
             raise LogError(
                 f"{file}:{number}: does not give the parent of account {account}; give what "
                 f"`{ASK_ACCOUNTS}` prints"
             )
-        above_it = None if parent == ROOT else parent
-        if parents.setdefault(account, above_it) != above_it:
+        above = None if parent == ROOT else parent
+        if parents.setdefault(account, above) != above:
             raise LogError(
                 f"{file}:{number}: account {account} is below {parent}, and in another cluster "
                 f"below {parents[account] or ROOT}; ask sacct for the column Cluster too, or give "
@@ -154,41 +124,24 @@ def read_accounts(file: Path, cluster: str = "") -> dict[str, str | None]:
     return parents
 
 
-def _rows(
-    file: Path, text: str, wanted: Sequence[str], ask: str, *, indented: str = ""
-) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Yields the lines of a table below the one that names its columns, by column.
-
-    Fields are separated by ``|``, lie above each other where a line of dashes says how wide they
-    are, or are separated by blanks. Of one column the blanks before its texts matter.
-    """
-    lines = text.splitlines()
+def _rows(file: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Yields the lines below the one that names the columns, by column."""
     names: list[str] = []
-    cuts: list[slice] | None = None
-    bars = False
-    for number, line in enumerate(lines, start=1):
-        if not names:
-            found = [cell.strip().casefold() for cell in _cells(line, None, bars="|" in line)]
-            if not set(wanted).difference(found):
-                names, bars = found, "|" in line
-        elif _RULE.fullmatch(line):
-            cuts = [slice(*found.span()) for found in re.finditer("-+", line)]
-            names = [lines[number - 2][cut].strip().casefold() for cut in cuts]
-        elif line.strip():
-            fields = dict(zip(names, _cells(line, cuts, bars=bars), strict=False))
-            if missing := [name for name in wanted if name not in fields]:
-                raise LogError(f"{file}:{number}: has no {missing[0]}; give what `{ask}` prints")
-            if cuts is not None and any(fields.get(name, "").endswith("+") for name in _NAMES):
-                raise LogError(f"{file}:{number}: a name is cut off; give what `{ask}` prints")
-            yield number, {k: v.rstrip() if k == indented else v.strip() for k, v in fields.items()}
+    for number, line in enumerate(_text(file).splitlines(), start=1):
+        cells = [cell.strip() for cell in line.split("|")]
+        if names and line.strip():
+            fields = dict(zip(names, cells, strict=False))
+            if missing := [name for name in _COLUMNS if name not in fields]:
+                raise LogError(
+                    f"{file}:{number}: has no {missing[0]}; give what `{ASK_ACCOUNTS}` prints"
+                )
+            yield number, fields
+        elif set(_COLUMNS).issubset(found := [cell.casefold() for cell in cells]):
+            names = found
     if not names:
-        raise LogError(f"{file}: no line names {', '.join(wanted)}; give what `{ask}` prints")
-
-
-def _cells(line: str, cuts: Sequence[slice] | None, *, bars: bool) -> list[str]:
-    if cuts is not None:
-        return [line[cut].rstrip() for cut in cuts]
-    return line.split("|") if bars else line.split()
+        raise LogError(
+            f"{file}: no line names {', '.join(_COLUMNS)}; give what `{ASK_ACCOUNTS}` prints"
+        )
 
 
 def _text(file: Path) -> str:
