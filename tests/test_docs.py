@@ -246,7 +246,7 @@ def test_the_trial_document_names_every_arm_and_no_option_that_there_is_not() ->
     of_trials = {*options_of(trial), *options_of(trials)}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TRIAL))
     assert of_trials - options_of(replay) <= named
-    of_others = {"--placement", "--backfill", "--ntasks", "--start"}
+    of_others = {"--backfill", "--ntasks", "--start"}
     assert named <= of_trials | options_of(bench) | of_others
 
 

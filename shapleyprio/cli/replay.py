@@ -21,7 +21,6 @@ from shapleyprio.cli.options.reporting import (
     report_parameters,
 )
 from shapleyprio.cli.options.shared import (
-    choice_option,
     count_option,
     guarantee_option,
     output_option,
@@ -44,7 +43,6 @@ from shapleyprio.replay.policies import (
     REFERENCE,
     SAMPLED_REFERENCE,
 )
-from shapleyprio.replay.workloads.choices import PLACEMENTS
 
 
 class CommandOfPolicies(click.Command):
@@ -94,12 +92,6 @@ class CommandOfPolicies(click.Command):
     help="... with this probability. Both set the number of orderings (Theorem 5.6).",
 )
 @estimation_options
-@choice_option(
-    "--placement",
-    choices=PLACEMENTS,
-    help="Free processors that a job gets: any, those of the organization with the most, or those "
-    "that it really got, where they are free.",
-)
 @click.option(
     "--horizon",
     type=duration("12h or 30d"),

@@ -17,7 +17,6 @@ class Remedy(StrEnum):
     PERIOD_AT_LEAST = "period_at_least"
     SAMPLE = "sample"
     FEWER_ORDERINGS = "fewer_orderings"
-    OTHER_PLACEMENT = "other_placement"
     NO_STARTS_NEEDED = "no_starts_needed"
     NAME_ORGANIZATIONS = "name_organizations"
     DEAL_USERS = "deal_users"

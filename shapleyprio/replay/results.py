@@ -113,7 +113,6 @@ def as_json(log: Log, workload: Workload, results: Sequence[Result]) -> dict[str
             {"name": name, "processors": int(workload.owned[u]), "jobs": jobs[u]}
             for u, name in enumerate(workload.organizations)
         ],
-        "placement": workload.placement,
         "horizon": workload.horizon,
         "left_out": dict(workload.left_out),
         "confined": confined_share(log, workload),

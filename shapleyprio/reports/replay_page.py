@@ -194,7 +194,6 @@ def parameters_of(log: Log, workload: Workload) -> dict[str, str]:
         "organizations": ", ".join(organizations),
         **({} if workload.horizon is None else {"horizon": duration(workload.horizon)}),
         **({} if workload.bays is None else {"nodes of a job": f"those of its {kept_to}"}),
-        "processors of a job": workload.placement,
         "jobs of several processors": rigid if workload.wide == "rigid" else "expanded to copies",
     }
 

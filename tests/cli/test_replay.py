@@ -185,19 +185,6 @@ def test_the_schedule_has_all_policies_and_copies_on_processors_that_were_free()
 # policies
 
 
-def test_processors_may_be_those_of_who_has_the_most_free() -> None:
-    write_log()
-
-    def schedule(seed: str, *arguments: str) -> str:
-        succeeds(*DEAL, "--policy", "fcfs", "--schedule", "s.csv", "--seed", seed, *arguments)
-        return Path("s.csv").read_text()
-
-    placed = ("--placement", "least-loaded")
-    assert schedule("1") == schedule("1", "--placement", "random") != schedule("1", *placed)
-    assert answer(*DEAL, *placed)["placement"] == "least-loaded"
-    assert answer(*DEAL)["placement"] == "random"
-
-
 def test_parts_may_stop_gaining_worth_at_an_age() -> None:
     write_log()
     within, without = answer(*DEAL, "--horizon", "1s"), answer(*DEAL)

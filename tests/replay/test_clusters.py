@@ -5,6 +5,7 @@ Both clusters number their jobs alike and have nodes and partitions of the same 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -133,10 +134,9 @@ def workloads(log: Log, by_hand: Log) -> tuple[Workload, Workload]:
         [consortium_of(one, ORGANIZATIONS[one.cluster]) for one in log.clusters]
     )
     together = consortium_of(by_hand, BY_HAND)
-    window = {"placement": "least-loaded", "horizon": 25}
     return (
-        workload_of(log, members, **window),  # type: ignore[arg-type]
-        workload_of(by_hand, together, **window),  # type: ignore[arg-type]
+        replace(workload_of(log, members, horizon=25), placement="least-loaded"),
+        replace(workload_of(by_hand, together, horizon=25), placement="least-loaded"),
     )
 
 

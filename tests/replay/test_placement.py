@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapleyprio.common.errors import Remedy
 from shapleyprio.replay.engine.schedule import Schedule
-from shapleyprio.replay.errors import WorkloadError
-from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.policies import run_policy
-from shapleyprio.replay.workloads.dealing import deal
 from shapleyprio.replay.workloads.log import UNKNOWN
-from shapleyprio.replay.workloads.workload import Workload, workload_of
+from shapleyprio.replay.workloads.workload import Workload
 from tests.examples import examples
 from tests.replay.certificate import certify
 from tests.replay.strategies import Job, placed, workload_of_jobs, workloads
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUSY = workloads(
     organizations=st.integers(2, 4),
@@ -109,16 +101,6 @@ def test_a_job_gets_what_it_really_got_as_far_as_that_is_free(
 @given(workload=placed(BUSY | RIGID))
 def test_directcontr_counts_the_owners_that_were_chosen(workload: Workload) -> None:
     certify(workload, run_policy(workload, "directcontr"))
-
-
-def test_who_got_what_must_be_known(tmp_path: Path) -> None:
-    file = tmp_path / "log.swf"
-    file.write_text("1 0 0 5 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1\n")
-    log = read_log(str(file))
-    dealt = deal(log, 1, shares="uniform", processors=1, seed=0)
-    with pytest.raises(WorkloadError, match=r"does not say whose processors") as caught:
-        workload_of(log, dealt, placement="recorded")
-    assert caught.value.remedy is Remedy.OTHER_PLACEMENT
 
 
 @pytest.mark.parametrize("policy", ["ref", "directcontr", "rand", "fairshare", "fcfs"])

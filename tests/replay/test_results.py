@@ -83,7 +83,6 @@ def test_everything_is_shown_in_this_order() -> None:
                 {"name": "physics", "processors": 2, "jobs": 2},
                 {"name": "bio, all", "processors": 1, "jobs": 1},
             ],
-            "placement": "random",
             "horizon": None,
             "left_out": {"too_wide": 7},
             "confined": 0.0,

@@ -58,7 +58,6 @@ def replay(parameters: ReplayParameters) -> None:
             bar,
             wide=parameters.wide,
             backfill=parameters.backfill,
-            placement=parameters.placement,
             horizon=parameters.horizon,
             confine=kept_to_partitions if parameters.respect_partitions else None,
         )

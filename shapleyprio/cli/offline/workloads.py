@@ -31,12 +31,10 @@ from shapleyprio.replay.results import Result, jobs_of
 from shapleyprio.replay.workloads.choices import (
     ALL_CLUSTERS,
     DEFAULT_BACKFILL,
-    DEFAULT_PLACEMENT,
     DEFAULT_SHARES,
     DEFAULT_TIME_ZONE,
     DEFAULT_WIDE,
     Backfill,
-    Placement,
     Wide,
 )
 from shapleyprio.replay.workloads.dealing import deal
@@ -74,7 +72,6 @@ def workload_for(
     *,
     wide: Wide = DEFAULT_WIDE,
     backfill: Backfill = DEFAULT_BACKFILL,
-    placement: Placement = DEFAULT_PLACEMENT,
     horizon: int | None = None,
     confine: Confine | None = None,
 ) -> tuple[Log, Workload]:
@@ -85,7 +82,6 @@ def workload_for(
         bar: makes a bar that shows how far reading is.
         wide: what becomes of jobs of several processors.
         backfill: what may pass a rigid job that does not fit.
-        placement: which free processors a job gets.
         horizon: age in seconds from which a part gains no more worth; None for never.
         confine: keeps jobs to some of the processors; None to let all run anywhere.
 
@@ -104,7 +100,6 @@ def workload_for(
         window=window,
         wide=wide,
         backfill=backfill,
-        placement=placement,
         horizon=horizon,
     )
     refuse_nonsense(claims, consortium, workload, parameters.allow)

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from shapleyprio.replay.policies import Estimation
-from shapleyprio.replay.workloads.choices import Backfill, Doubt, Format, Placement, Shares, Wide
+from shapleyprio.replay.workloads.choices import Backfill, Doubt, Format, Shares, Wide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,6 @@ class ReplayParameters(ScheduleParameters):
         policies: in the order given; empty for the usual ones.
         epsilon, confidence: how exact Rand is.
         estimation: of contributions by the policies shapley and live.
-        placement: which free processors a job gets.
         horizon: age in seconds from which a part gains no more worth.
         respect_partitions: whether jobs only get processors of their partitions' nodes.
         schedule_file: what to write besides.
@@ -108,7 +107,6 @@ class ReplayParameters(ScheduleParameters):
     epsilon: float | None
     confidence: float | None
     estimation: Estimation
-    placement: Placement
     horizon: int | None
     respect_partitions: bool
     schedule_file: Path | None

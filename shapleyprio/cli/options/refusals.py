@@ -106,7 +106,6 @@ COMMAND_REMEDIES: Mapping[str, Mapping[Remedy, str]] = {
         **WORKLOAD_REMEDIES,
         Remedy.SAMPLE: "sample with --policy rand",
         Remedy.FEWER_ORDERINGS: "choose fewer --orderings, or a larger --epsilon",
-        Remedy.OTHER_PLACEMENT: "choose another --placement",
     },
     "audit": {
         **WORKLOAD_REMEDIES,

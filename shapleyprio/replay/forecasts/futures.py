@@ -231,7 +231,6 @@ def _workload(present: Present, lengths: Ints, arrivals: Columns, until: int) ->
         start=start[order],
         position=position[order],
         placed=None,
-        placement="random" if now.placement == "recorded" else now.placement,
         horizon=None,
         bays=bays,
     )

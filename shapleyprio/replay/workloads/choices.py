@@ -20,7 +20,6 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 SHARES: tuple[Shares, ...] = get_args(Shares)
 WIDE: tuple[Wide, ...] = get_args(Wide)
 BACKFILLS: tuple[Backfill, ...] = get_args(Backfill)
-PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 
 
 class Guarantee(NamedTuple):
@@ -38,7 +37,6 @@ class Guarantee(NamedTuple):
 DEFAULT_SHARES = SHARES[0]
 DEFAULT_WIDE = WIDE[0]
 DEFAULT_BACKFILL = BACKFILLS[0]
-DEFAULT_PLACEMENT = PLACEMENTS[0]
 
 DEFAULT_SEED = 0
 

@@ -15,7 +15,6 @@ from shapleyprio.replay.errors import WorkloadError
 from shapleyprio.replay.workloads.bays import Bays, Nodes
 from shapleyprio.replay.workloads.choices import (
     DEFAULT_BACKFILL,
-    DEFAULT_PLACEMENT,
     DEFAULT_WIDE,
     Backfill,
     Placement,
@@ -126,7 +125,7 @@ class Workload:
     placed: RecordedProcessors | None = None
     wide: Wide = DEFAULT_WIDE
     backfill: Backfill = DEFAULT_BACKFILL
-    placement: Placement = DEFAULT_PLACEMENT
+    placement: Placement = "random"
     left_out: Mapping[str, int] = field(default_factory=dict)
     horizon: int | None = None
     history: UserHistory | None = None
@@ -184,7 +183,6 @@ def workload_of(
     window: Window | None = None,
     wide: Wide = DEFAULT_WIDE,
     backfill: Backfill = DEFAULT_BACKFILL,
-    placement: Placement = DEFAULT_PLACEMENT,
     horizon: int | None = None,
 ) -> Workload:
     """Takes the jobs of a window out of a log.
@@ -195,12 +193,10 @@ def workload_of(
         window: the stretch to take; None for the whole log.
         wide: what becomes of jobs that need several processors.
         backfill: what may pass a rigid job that does not fit.
-        placement: whose free processors a job gets.
         horizon: age in seconds from which a part gains no more worth; None for never.
 
     Raises:
-        WorkloadError: nothing is left, there are no processors, or it is not known whose each job
-            got, though that is to count.
+        WorkloadError: nothing is left, or there are no processors.
     """
     window = window or whole_log(log)
     inside = (log.release >= window.start) & (log.release < window.start + window.length)
@@ -217,10 +213,6 @@ def workload_of(
             f"no job of any organization was released {period_in_words(log, window)}; the log's "
             f"jobs were released {period_in_words(log, whole_log(log))}",
             Remedy.OTHER_WINDOW,
-        )
-    if placement == "recorded" and consortium.placed is None:
-        raise WorkloadError(
-            f"{log.source}: does not say whose processors its jobs got", Remedy.OTHER_PLACEMENT
         )
     order = taken[np.lexsort((taken, log.release[taken], consortium.organization[taken]))]
     left_out = {
@@ -246,7 +238,6 @@ def workload_of(
         placed=None if consortium.placed is None else parts_of(consortium.placed, order),
         wide=wide,
         backfill=backfill,
-        placement=placement,
         left_out={reason: count for reason, count in left_out.items() if count},
         horizon=horizon,
     )
