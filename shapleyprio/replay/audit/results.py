@@ -119,7 +119,6 @@ def _stability(names: Sequence[str], found: Stability) -> dict[str, Any]:
         "strongest": _coalition(names, found.strongest),
         "strongest_relative": _coalition(names, found.strongest_relative),
         "alone": [_coalition(names, alone) for alone in found.organizations],
-        "everybody": _coalition(names, found.everybody),
     }
 
 

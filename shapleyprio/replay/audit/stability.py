@@ -80,8 +80,6 @@ class Stability:
             if none gains.
         strongest_relative: with the largest relative gain, chosen likewise.
         organizations: each alone.
-        everybody: all together: their gain is what the same processors would have yielded under
-            the reference, which is no reason to leave.
     """
 
     coalitions: int
@@ -89,14 +87,13 @@ class Stability:
     strongest: Coalition | None
     strongest_relative: Coalition | None
     organizations: tuple[Coalition, ...]
-    everybody: Coalition
 
 
 def stability(values: CoalitionValues, measures: Measures, reference: Measures) -> Stability:
     """Holds a schedule against what coalitions have alone.
 
     Args:
-        values: of coalitions, among them every single organization and all together.
+        values: of coalitions, among them every single organization.
         measures: of the schedule.
         reference: of the fair schedule of the same workload.
     """
@@ -114,7 +111,6 @@ def stability(values: CoalitionValues, measures: Measures, reference: Measures) 
         strongest=_first(gaining, lambda coalition: Fraction(coalition.gain)),
         strongest_relative=_most_relative(gaining),
         organizations=tuple(single[(u,)] for u in range(k)),
-        everybody=next(coalition for coalition in coalitions if len(coalition.members) == k),
     )
 
 

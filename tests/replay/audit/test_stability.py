@@ -178,7 +178,6 @@ def test_nobody_would_have_left_what_was_fair() -> None:
 def test_delays_that_hit_everybody_are_no_reason_to_leave_together() -> None:
     workload = recorded([1, 1], [(Job(0, 0, 10), 10, 0), (Job(1, 0, 10), 10, 1)], length=50)
     found = audit(workload).recorded.stability
-    assert found.everybody.gain == 200
     assert found.strongest is not None
     assert found.strongest.members == (0,)
     assert found.strongest.earlier == found.strongest.earlier_if_fair == 10
