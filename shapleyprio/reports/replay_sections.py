@@ -10,7 +10,6 @@ from shapleyprio.replay.measures.series import (
     Rows,
     drift_of,
     executed_where,
-    series_of,
     utilization_of,
     waits_of,
 )
@@ -132,7 +131,6 @@ def owed(replayed: Replayed) -> Section | None:
         return None
     # a chart without any data has no axes
     nothing = [(policy, UNKNOWN_OWNER, replayed.shown(0), 0.0) for policy in balances]
-    exact = "the exact Shapley value in the fair schedule, " if replayed.shapley else ""
     lacking = [title_of(policy) for policy, lines in balances.items() if not lines]
     empty = (
         f" Nothing can be shown of {listed(lacking)}: the log does not say on whose processors "
@@ -142,10 +140,9 @@ def owed(replayed: Replayed) -> Section | None:
     )
     return Section(
         title="Who was owed something",
-        note="What an organization contributed until then (φ) minus what its jobs got (ψ), spread "
-        "over all work done: above zero its work was late by so many hours and it was owed, below "
-        f"zero it was ahead. φ is {exact}the worth of the work done on its processors"
-        f"{' otherwise' if exact else ''}.{empty}",
+        note="What an organization contributed until then (φ̃, the worth of the work done on its "
+        "processors) minus what its jobs got (ψ), spread over all work done: above zero its work "
+        f"was late by so many hours and it was owed, below zero it was ahead.{empty}",
         chart=trends(
             "owed",
             columns_of(
@@ -326,18 +323,10 @@ def _owners_shown(owners: Sequence[str], rows: Rows) -> list[tuple[int, str]]:
 
 
 def _balances(replayed: Replayed, policy: str) -> list[list[tuple[int, float]]]:
-    """Returns (φ − ψ) / p_tot in hours at moments, for each organization; empty without φ.
-
-    φ is the Shapley value of the fair schedule, the worth of the work on its processors for others.
-    """
+    """Returns (φ̃ − ψ) / p_tot in hours at moments, for each organization; empty without φ̃."""
     series = replayed.series[policy]
     if series.contributions is None:
         return []
-    given: Sequence[Sequence[Fraction | int]] = series.contributions
-    exact = replayed.shapley if policy == replayed.reference else None
-    if exact is not None:
-        series = series_of(replayed.workload, replayed.of(policy), [*exact])
-        given = list(zip(*exact.values(), strict=True))
     totals = [sum(parts) for parts in zip(*series.parts, strict=True)]
     return [
         [
@@ -345,7 +334,7 @@ def _balances(replayed: Replayed, policy: str) -> list[list[tuple[int, float]]]:
             for t, phi, psi, parts in zip(series.moments, of, used, totals, strict=True)
             if parts
         ]
-        for of, used in zip(given, series.utilities, strict=True)
+        for of, used in zip(series.contributions, series.utilities, strict=True)
     ]
 
 

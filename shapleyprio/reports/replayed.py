@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 from shapleyprio.common.wording import DAY, HOUR, offset_of_zone, zone_name
-from shapleyprio.fairness.shapley import owen
-from shapleyprio.replay.engine import lattice
-from shapleyprio.replay.engine.beginning import ref_world
-from shapleyprio.replay.engine.engine import values_at
-from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.measures.series import Series, even_moments, series_of
 from shapleyprio.replay.policies import REFERENCE
 from shapleyprio.replay.results import Result
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Workload
 from shapleyprio.reports.html.encodings import TimeAxis, colors_of
-
-MOST_WORK = 2**25
-"""Jobs times coalitions up to which Ref is run once more, which takes some seconds."""
-
-MOST_CONTRIBUTIONS = 2**16
-"""Most coalitions, over all moments, that are turned into contributions as fractions."""
-
-FEWEST_MOMENTS, MOST_MOMENTS = 8, 100
-"""Bounds of the number of moments."""
 
 MOST_VALUES = 20_000
 """Largest number of values in a chart over time; with them a page stays small and quick."""
@@ -82,23 +67,12 @@ class Replayed:
             for result in self.results
         }
 
-    def of(self, policy: str) -> Schedule:
-        """Returns the schedule of a policy."""
-        return self.results[self.policies.index(policy)].schedule
-
     @cached_property
     def fair(self) -> Result | None:
         """That of the fair schedule."""
         return next(
             (result for result in self.results if result.schedule.policy == self.reference), None
         )
-
-    @cached_property
-    def shapley(self) -> Mapping[int, Sequence[Fraction]] | None:
-        """Ref's contributions over time; None without Ref, or where they would take too long."""
-        if self.fair is None or self.reference != REFERENCE or not is_cheap(self.workload):
-            return None
-        return shapley_over_time(self.workload, self.fair.schedule.seed)
 
     @cached_property
     def axis(self) -> TimeAxis:
@@ -124,34 +98,3 @@ class Replayed:
             # integers are not rounded; browsers draw them as UTC, wherever they are
             return 1000 * (since_1970 + offset_of_zone(since_1970))
         return second / self.unit
-
-
-def is_cheap(workload: Workload) -> bool:
-    """Returns whether `shapley_over_time` takes seconds rather than minutes."""
-    coalitions: int = 2 ** len(workload.organizations)
-    return len(workload.job) * coalitions <= MOST_WORK
-
-
-def shapley_over_time(workload: Workload, seed: int) -> dict[int, tuple[Fraction, ...]]:
-    """Runs Ref again, and takes every organization's Shapley value now and then.
-
-    Args:
-        workload: what Ref schedules.
-        seed: of the random draws.
-
-    Returns:
-        Second of the window -> φ of each organization, exact, in part-seconds; the last second
-        is the window's end.
-
-    Raises:
-        PolicyError: numbers may get larger than can be compared exactly.
-    """
-    k, length = len(workload.organizations), workload.window.length
-    world = ref_world(workload, seed)
-    wanted = max(FEWEST_MOMENTS, min(MOST_MOMENTS, MOST_CONTRIBUTIONS >> k))
-    found = {0: (Fraction(0),) * k}
-    for second in lattice.on_one_core(world, length):
-        due = second * wanted >= len(found) * length
-        if due or second == length:
-            found[second] = owen(values_at(world.state, second).tolist(), workload.unions)
-    return found

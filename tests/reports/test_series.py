@@ -19,7 +19,6 @@ from shapleyprio.replay.measures.series import (
     utilization_of,
     waits_of,
 )
-from shapleyprio.reports.replayed import shapley_over_time
 from tests.reports.workloads import LENGTH, NAMES, log_in, workload_in
 
 POLICIES = ["ref", "directcontr", "fcfs", "recorded"]
@@ -100,14 +99,6 @@ def test_drift_over_time_is_that_of_shorter_windows(workload: Workload) -> None:
         for u, row in enumerate(rows):
             expected = (ours.utilities[u] - due.utilities[u]) / due.p_tot
             assert row[place] == pytest.approx(expected)
-
-
-def test_refs_contributions_over_time_are_those_of_shorter_windows(workload: Workload) -> None:
-    found = shapley_over_time(workload, seed=0)
-    assert max(found) == LENGTH
-    for second, values in found.items():
-        if second:
-            assert values == run_policy(cut(workload, second), "ref").contribution
 
 
 def test_the_matrix_has_all_work_once(workload: Workload) -> None:
