@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shapleyprio.common.errors import Remedy
 from shapleyprio.common.wording import listed, names_shown, percent, whole
@@ -123,7 +122,7 @@ def _of_nobody(
     unclaimed, jobs = Counter[str](), 0
     for one, member in zip(claims, members, strict=True):
         unclaimed += _unclaimed(one, member, window)
-        jobs += int((_inside(one.log, window) & (member.organization != UNKNOWN)).sum())
+        jobs += int((window.includes(one.log.release) & (member.organization != UNKNOWN)).sum())
     nobodys = unclaimed.total()
     if nobodys > jobs:
         most = [f"{name} ({whole(n)})" for name, n in unclaimed.most_common(ACCOUNTS_SHOWN) if name]
@@ -167,13 +166,9 @@ def _unclaimed(one: Claimed, member: Consortium, window: Window | None) -> Count
     log = one.log
     jobs = (member.organization == UNKNOWN) & ~left_out_jobs(log, one.organizations, one.left_out)
     if window is not None:
-        jobs &= _inside(log, window)
+        jobs &= window.includes(log.release)
     column = log.labels.get("account")
     if column is None:
         return Counter({"": int(jobs.sum())})
     counts = np.bincount(column.codes[jobs] + 1, minlength=len(column.names) + 1).tolist()
     return Counter({name: n for name, n in zip(("", *column.names), counts, strict=True) if n})
-
-
-def _inside(log: Log, window: Window) -> NDArray[np.bool_]:
-    return (log.release >= window.start) & (log.release < window.start + window.length)

@@ -55,6 +55,10 @@ class Window:
     start: int
     length: int
 
+    def includes(self, release: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Returns which of the releases are in the window."""
+        return (release >= self.start) & (release < self.start + self.length)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserHistory:
@@ -199,7 +203,7 @@ def workload_of(
         WorkloadError: nothing is left, or there are no processors.
     """
     window = window or whole_log(log)
-    inside = (log.release >= window.start) & (log.release < window.start + window.length)
+    inside = window.includes(log.release)
     owned_by_somebody = consortium.organization != UNKNOWN
     total = int(consortium.owned.sum())
     fits = log.processors <= total if wide == "rigid" else np.ones(len(log.job), dtype=bool)

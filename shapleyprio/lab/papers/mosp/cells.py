@@ -158,7 +158,7 @@ def instance_of(
     Raises:
         MospError: no job is left.
     """
-    inside = (log.release >= window.start) & (log.release < window.start + window.length)
+    inside = window.includes(log.release)
     inside &= consortium.organization != UNKNOWN
     fits = log.processors <= processors
     taken = np.flatnonzero(inside & fits)
