@@ -53,7 +53,6 @@ def audit_page(
     results = [assessed.result for assessed in audit.schedules]
     fair = audit.reference.result.schedule.policy
     replayed = Replayed(log, audit.workload, results, reference=fair)
-    drift, owed = replay_sections.drift(replayed), replay_sections.owed(replayed)
     return Page(
         title=title or f"How fair was it? {log.source.rpartition('/')[2]}",
         verdict=verdict(audit),
@@ -64,8 +63,8 @@ def audit_page(
             audit_sections.exchange(replayed, audit),
             audit_sections.stability(audit),
             audit_sections.alone(replayed, audit),
-            *([] if drift is None else [drift]),
-            *([] if owed is None else [owed]),
+            *replay_sections.drift(replayed),
+            *replay_sections.owed(replayed),
             replay_sections.waits(replayed),
             *([audit_sections.waits_by_partition(waits)] if waits else []),
             *([audit_sections.guarantees(audit)] if audit.guarantees else []),
@@ -88,10 +87,7 @@ def audit_page(
             ),
             reading=reading(fair, replayed.policies),
             advice=advice(audit, after_end, in_force),
-            caveats=(
-                *lacks,
-                *caveats(audit, continued=continued),
-            ),
+            caveats=(*lacks, *caveats(audit, continued=continued)),
             before=_before(log, audit, earlier),
         ),
     )

@@ -194,15 +194,10 @@ def stability(audit: Audit) -> Section:
 
 def _reasons(audit: Audit, assessed: Assessed) -> Iterator[Sequence[Cell]]:
     found, title = assessed.stability, title_of(assessed.result.schedule.policy)
-    if found.strongest is None or found.strongest_relative is None:
+    if found.strongest is None:
         yield (title, 0, "nobody", None, None, None)
-        return
-    names = audit.workload.organizations
-    strongest = found.strongest.named(names)
-    yield (title, found.gaining, strongest, *_gain(found.strongest))
-    if found.strongest_relative != found.strongest:
-        relatively = f"{found.strongest_relative.named(names)} (relatively)"
-        yield (title, found.gaining, relatively, *_gain(found.strongest_relative))
+    for named, coalition in found.reasons(audit.workload.organizations):
+        yield (title, found.gaining, named, *_gain(coalition))
 
 
 def _gain(coalition: Coalition) -> tuple[Cell, ...]:
@@ -250,12 +245,7 @@ def _organizations(
             columns_of(
                 ("choice", "organization", "value", "label"),
                 (
-                    (
-                        policy,
-                        organization,
-                        float(value) / HOUR,
-                        label(value),
-                    )
+                    (policy, organization, float(value) / HOUR, label(value))
                     for policy, values in found.items()
                     for organization, value in zip(replayed.colors, values, strict=True)
                     if value is not None

@@ -11,7 +11,7 @@ from shapleyprio.replay.results import Result, jobs_of
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.replay.workloads.workload import Workload, period_in_words
 from shapleyprio.reports import replay_sections
-from shapleyprio.reports.html.page import Choice, Front, Page, Section, checksum, versions
+from shapleyprio.reports.html.page import Choice, Front, Page, checksum, versions
 from shapleyprio.reports.replayed import Replayed
 
 MOST_NAMED = 12
@@ -126,7 +126,14 @@ def replay_page(
     return Page(
         title=f"What would have been fair? {log.source.rpartition('/')[2]}",
         verdict=verdict(results),
-        sections=sections_of(replayed),
+        sections=(
+            replay_sections.comparison(replayed),
+            *replay_sections.drift(replayed),
+            *replay_sections.owed(replayed),
+            replay_sections.lending(replayed),
+            replay_sections.waits(replayed),
+            replay_sections.utilization(replayed),
+        ),
         parameters={**parameters_of(log, workload), **options, "versions": versions()},
         organizations=replayed.colors,
         choice=choice_of(replayed),
@@ -144,19 +151,6 @@ def choice_of(replayed: Replayed) -> Choice:
     """Returns the choice between the policies."""
     options = {policy: title_of(policy) for policy in replayed.policies}
     return Choice(label="schedule", options=options, initial=replayed.initial)
-
-
-def sections_of(replayed: Replayed) -> tuple[Section, ...]:
-    """Returns the sections of a replay, for pages about more than that as well."""
-    drift, owed = replay_sections.drift(replayed), replay_sections.owed(replayed)
-    return (
-        replay_sections.comparison(replayed),
-        *([] if drift is None else [drift]),
-        *([] if owed is None else [owed]),
-        replay_sections.lending(replayed),
-        replay_sections.waits(replayed),
-        replay_sections.utilization(replayed),
-    )
 
 
 def verdict(results: Sequence[Result]) -> str:

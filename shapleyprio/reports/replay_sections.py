@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from shapleyprio.common.wording import HOUR, listed, magnitude, percent
@@ -56,10 +56,7 @@ def comparison(replayed: Replayed) -> Section:
     found = columns_of(
         ("policy", "organization", "value", "label"),
         (
-            (
-                *(title_of(result.schedule.policy), name, _hours(drift)),
-                result.gap,
-            )
+            (title_of(result.schedule.policy), name, _hours(drift), result.gap)
             for result in replayed.results
             for name, drift in zip(replayed.colors, result.drifts or (), strict=True)
         ),
@@ -86,10 +83,10 @@ def _share(turns: Turns) -> str | None:
     return None if turns.share is None else percent(turns.share)
 
 
-def drift(replayed: Replayed) -> Section | None:
-    """Shows since when who is too early or too late; None where the fair schedule is not known."""
+def drift(replayed: Replayed) -> Iterator[Section]:
+    """Shows since when who is too early or too late, where the fair schedule is known."""
     if replayed.fair is None:
-        return None
+        return
     fair = replayed.series[replayed.fair.schedule.policy]
     drifts = {policy: drift_of(series, fair) for policy, series in replayed.series.items()}
     data = columns_of(
@@ -102,7 +99,7 @@ def drift(replayed: Replayed) -> Section | None:
             if value is not None
         ),
     )
-    return Section(
+    yield Section(
         title="Drift over time",
         note="What came ahead of what is fair (above zero) or late (below) until then, for each "
         "organization, averaged over all work done. Drag over a stretch of time to zoom in.",
@@ -124,11 +121,11 @@ def drift(replayed: Replayed) -> Section | None:
     )
 
 
-def owed(replayed: Replayed) -> Section | None:
-    """Shows who was owed how much; None if no contribution is known."""
+def owed(replayed: Replayed) -> Iterator[Section]:
+    """Shows who was owed how much, if any contribution is known."""
     balances = {policy: _balances(replayed, policy) for policy in replayed.policies}
     if not any(balances.values()):
-        return None
+        return
     # a chart without any data has no axes
     nothing = [(policy, UNKNOWN_OWNER, replayed.shown(0), 0.0) for policy in balances]
     lacking = [title_of(policy) for policy, lines in balances.items() if not lines]
@@ -138,7 +135,7 @@ def owed(replayed: Replayed) -> Section | None:
         if lacking
         else ""
     )
-    return Section(
+    yield Section(
         title="Who was owed something",
         note="What an organization contributed until then (φ̃, the worth of the work done on its "
         "processors) minus what its jobs got (ψ), spread over all work done: above zero its work "

@@ -233,13 +233,11 @@ def _stability(audit: Audit) -> FittingTable:
     for assessed in audit.schedules:
         found = assessed.stability
         first = (assessed.result.schedule.policy, whole(found.gaining))
-        if found.strongest is None or found.strongest_relative is None:
+        if found.strongest is None:
             rows.append((*first, *("" for _ in _GAIN), "nobody"))
-            continue
-        rows.append((*first, *_gain(found.strongest), found.strongest.named(names)))
-        if found.strongest_relative != found.strongest:
-            relative = found.strongest_relative
-            rows.append(("", "", *_gain(relative), f"{relative.named(names)} (relatively)"))
+        for named, coalition in found.reasons(names):
+            rows.append((*first, *_gain(coalition), named))
+            first = ("", "")
     who = "strongest reason to leave"
     gaining = f"gaining of {total:,} {sampled}coalitions"
     return table_of(("schedule", gaining, *_GAIN, who), rows, texts=(who,))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from fractions import Fraction
 from typing import Any
 
 from shapleyprio.replay.audit.auditing import Assessed, Audit, Period
 from shapleyprio.replay.audit.guarantees import Guarantees
 from shapleyprio.replay.audit.stability import Coalition, GoingFirst, Stability
-from shapleyprio.replay.results import as_json
+from shapleyprio.replay.results import as_float, as_json
 from shapleyprio.replay.workloads.log import Log
 from shapleyprio.store import UserAfterEnd
 
@@ -109,7 +108,7 @@ def _going_first(names: Sequence[str], found: GoingFirst) -> dict[str, Any]:
 
 def _guarantees(found: Guarantees) -> dict[str, Any]:
     counts = {name: getattr(found, name) for name in ("asked", "kept", "broken")}
-    return counts | {name: _float(getattr(found, name)) for name in ("late", "waited", "alone")}
+    return counts | {name: as_float(getattr(found, name)) for name in ("late", "waited", "alone")}
 
 
 def _stability(names: Sequence[str], found: Stability) -> dict[str, Any]:
@@ -130,11 +129,7 @@ def _coalition(names: Sequence[str], coalition: Coalition | None) -> dict[str, A
         "value": coalition.alone,
         "utility": coalition.got,
         "gain": coalition.gain,
-        "relative_gain": _float(coalition.relative_gain),
-        "earlier": _float(coalition.earlier),
-        "earlier_if_fair": _float(coalition.earlier_if_fair),
+        "relative_gain": as_float(coalition.relative_gain),
+        "earlier": as_float(coalition.earlier),
+        "earlier_if_fair": as_float(coalition.earlier_if_fair),
     }
-
-
-def _float(number: Fraction | None) -> float | None:
-    return None if number is None else float(number)

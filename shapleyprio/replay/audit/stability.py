@@ -88,6 +88,18 @@ class Stability:
     strongest_relative: Coalition | None
     organizations: tuple[Coalition, ...]
 
+    def reasons(self, organizations: Sequence[str]) -> Iterator[tuple[str, Coalition]]:
+        """Yields the strongest reasons to leave, each with who has it; none if nobody gains.
+
+        Args:
+            organizations: their names.
+        """
+        strongest, relative = self.strongest, self.strongest_relative
+        if strongest is not None:
+            yield strongest.named(organizations), strongest
+        if relative is not None and relative != strongest:
+            yield f"{relative.named(organizations)} (relatively)", relative
+
 
 def stability(values: CoalitionValues, measures: Measures, reference: Measures) -> Stability:
     """Holds a schedule against what coalitions have alone.
