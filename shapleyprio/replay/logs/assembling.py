@@ -20,7 +20,6 @@ from shapleyprio.common.errors import Remedy
 from shapleyprio.common.wording import HOUR
 from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.workloads.log import COLUMNS, UNKNOWN, Labels, Log, MalformedLine
-from shapleyprio.replay.workloads.workload import parts_of
 from shapleyprio.slurm.text.listed import FIRST_FEDERATED
 
 MALFORMED_KEPT = 100
@@ -77,7 +76,7 @@ def released_in(log: Log, since: int | None, until: int | None) -> Log:
     """Returns the jobs of a log that were released in a stretch of time.
 
     Args:
-        log: the log.
+        log: the log, without `placed`.
         since: second since the epoch from which on; None for no such bound.
         until: second before which; None for no such bound.
 
@@ -92,9 +91,7 @@ def released_in(log: Log, since: int | None, until: int | None) -> Log:
     inside = release >= (0 if since is None else since)
     if until is not None:
         inside &= release < until
-    kept = np.flatnonzero(inside)
-    placed = None if log.placed is None else parts_of(log.placed, kept)
-    return replace(taken(log, kept), placed=placed)
+    return taken(log, np.flatnonzero(inside))
 
 
 def taken(log: Log, kept: NDArray[np.int64]) -> Log:

@@ -15,7 +15,7 @@ from shapleyprio.replay.errors import LogError
 from shapleyprio.replay.logs.assembling import released_in
 from shapleyprio.replay.logs.cells import BEGINS, cells_of_json
 from shapleyprio.replay.logs.clusters import in_clusters
-from shapleyprio.replay.logs.column_names import FIRST_LINE, XDMOD_FIELDS, header_of
+from shapleyprio.replay.logs.column_names import FIRST_LINE, XDMOD_FIELDS
 from shapleyprio.replay.logs.columns import lines_of, second_of
 from shapleyprio.replay.logs.exports.reading import read_exported
 from shapleyprio.replay.logs.exports.recognizing import is_export
@@ -144,9 +144,7 @@ def _format(name: str, text: bytes) -> Format:
     first = found.group(1).strip() if found else b""
     numbers = [_NUMBER.fullmatch(field) for field in first.split()]
     of_numbers = len(numbers) >= FIELD_COUNT and all(numbers)
-    if ".swf" in name.casefold() or of_numbers:
-        return "swf"
-    return "swf" if first[:1] == b";" and header_of(text) is None else "sacct"
+    return "swf" if ".swf" in name.casefold() or first[:1] == b";" or of_numbers else "sacct"
 
 
 def _span(
