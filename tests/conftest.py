@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from shapleyprio.lab.testbed.configuration import ClusterSpec
 
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # workers share the cores, and its threads spin
 os.environ["TZ"] = "UTC"  # times are shown in local time, and tests expect them as on CI
 time.tzset()
 
