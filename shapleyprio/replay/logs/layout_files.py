@@ -115,8 +115,8 @@ def read_accounts(file: Path, cluster: str = "") -> dict[str, str | None]:
         if parents.setdefault(account, above) != above:
             raise LogError(
                 f"{file}:{number}: account {account} is below {parent}, and in another cluster "
-                f"below {parents[account] or ROOT}; ask sacct for the column Cluster too, or give "
-                "the accounts of one cluster"
+                f"below {parents[account] or ROOT}; ask sacctmgr for the column Cluster too, or "
+                "give the accounts of one cluster"
             )
     if not parents:
         of_cluster = f" of cluster {cluster}" if cluster else ""
