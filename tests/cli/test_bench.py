@@ -40,7 +40,7 @@ from shapleyprio.lab.bench.replay import (
     replay_workloads,
 )
 from shapleyprio.lab.bench.replay.replay import LARGE, Case
-from shapleyprio.lab.cli.bench import ON_LOGS, render
+from shapleyprio.lab.cli.bench import PARTS, render
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.logs import reading
@@ -421,7 +421,7 @@ def test_where_pip_cannot_install_a_peer_it_is_said(tmp_path: Path) -> None:
     assert "accasim==1.1.3 cannot be installed; pip says: " in line
 
 
-@pytest.mark.parametrize("part", [*ON_LOGS, "peers"])
+@pytest.mark.parametrize("part", [name for name, part in PARTS.items() if part.on_logs])
 def test_what_is_measured_on_real_logs_asks_for_them(part: str) -> None:
     result = CliRunner().invoke(main, ["bench", part])
     assert result.exit_code == 2

@@ -20,6 +20,41 @@ MakeBar = Callable[[str, int | None], Callable[[int], None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BenchParameters:
+    """Parameters of every benchmark.
+
+    Attributes:
+        folder: for what it writes; ingesting a million records needs half a gigabyte.
+        bar: makes progress bars.
+        records: how many to ingest.
+        stores: URLs of empty databases; empty for a file.
+        logs: directory with real logs; None to do without.
+        most_organizations: how many there are in replays at most.
+        pending: how many jobs wait in the real Slurm.
+        channels: by which to write into it; empty for all.
+        adapters: to measure beside each other, instead of all else.
+        poll_intervals: seconds of the daemon from cycle to cycle.
+    """
+
+    folder: Path
+    bar: MakeBar
+    records: int
+    stores: tuple[str, ...]
+    logs: Path | None
+    most_organizations: int
+    pending: int
+    channels: tuple[str, ...]
+    adapters: tuple[str, ...]
+    poll_intervals: tuple[int, ...]
+
+    @property
+    def real_logs(self) -> Path:
+        """The logs, where a benchmark is refused without any."""
+        assert self.logs is not None
+        return self.logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """One line of the answer.
 

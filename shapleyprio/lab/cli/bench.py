@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,38 +17,52 @@ from shapleyprio.cli.logs import log_warnings
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.refusals import packages_needed, refuse_missing_directories
 from shapleyprio.cli.options.shared import count_option
-from shapleyprio.cli.shown.progress import ProgressBar, progress_bars
+from shapleyprio.cli.shown.progress import progress_bars
 from shapleyprio.cli.shown.tables import standard_output, table_of
 from shapleyprio.common.wording import three_digits
-from shapleyprio.lab.bench.cycle import cycles, pool, prune, scale, year
-from shapleyprio.lab.bench.cycle.prune import OF_RECORDS, ingest
-from shapleyprio.lab.bench.measure import Machine, Measurement, machine
+from shapleyprio.lab.bench.cycle.prune import OF_RECORDS
+from shapleyprio.lab.bench.measure import BenchParameters, Machine, Measurement, machine
 from shapleyprio.lab.cli.options import OF_A_CLUSTER_SECONDS, poll_interval_option
-from shapleyprio.lab.cli.parameters import BenchParameters
 from shapleyprio.lab.testbed.machine import state_directory
 from shapleyprio.slurm.adapters import ADAPTERS
 from shapleyprio.slurm.channels import CHANNELS
 
-ON_LOGS = ("estimators", "predictors", "manipulations", "splitting", "organizations")
-"""Parts that are measured on real logs alone."""
 
-OF_CYCLES = ("scale", "pool", "year")
-"""Parts that are cycles for minutes."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What can be measured alone, by the function `measure_PART` of a module.
 
-OF_REPLAY = ("peers", "recompute", "exports")
-"""Other parts of the offline replay."""
+    Attributes:
+        module: below `shapleyprio.lab.bench`, not imported without need.
+        needs: the extras with its packages.
+        on_logs: whether it is measured on real logs alone.
+    """
 
-PARTS = (
-    "cycle",
-    "ingest",
-    "replay",
-    "all",
-    *OF_CYCLES,
-    "prune",
-    *ON_LOGS,
-    *OF_REPLAY,
-    "slurm",
-)
+    module: str
+    needs: tuple[str, ...] = ()
+    on_logs: bool = False
+
+
+REPLAY = ("replay",)
+PARTS = {
+    "cycle": Part("cycle.cycles"),
+    "ingest": Part("cycle.prune"),
+    "replay": Part("replay.replay", REPLAY),
+    "scale": Part("cycle.scale"),
+    "pool": Part("cycle.pool"),
+    "year": Part("cycle.year", ("replay", "report")),
+    "prune": Part("cycle.prune"),
+    "estimators": Part("replay.estimators", REPLAY, on_logs=True),
+    "predictors": Part("fairness.predictors", REPLAY, on_logs=True),
+    "manipulations": Part("fairness.manipulations", REPLAY, on_logs=True),
+    "splitting": Part("fairness.splitting", REPLAY, on_logs=True),
+    "organizations": Part("fairness.organizations", REPLAY, on_logs=True),
+    "peers": Part("replay.peers", REPLAY, on_logs=True),
+    "recompute": Part("replay.recompute", REPLAY),
+    "exports": Part("replay.exports", REPLAY),
+    "slurm": Part("slurm.costs", ("trial",)),
+}
+ALL = ("cycle", "ingest", "replay")
 MOST_ORGANIZATIONS = 16
 
 PENDING = 5_000
@@ -54,7 +70,7 @@ MOST_PENDING = 100_000
 
 
 @click.command
-@click.argument("part", type=click.Choice(PARTS), default="all", metavar="[PART]")
+@click.argument("part", type=click.Choice((*PARTS, "all")), default="all", metavar="[PART]")
 @json_option
 @count_option(
     "--records",
@@ -108,7 +124,7 @@ MOST_PENDING = 100_000
     default=("10s", "30s", "60s"),
     help="With slurm: from one cycle of the daemon to the next; give it several times.",
 )
-def command(*, json_file: Path | None, **options: Any) -> None:
+def command(*, part: str, logs: Path | None, json_file: Path | None, **options: Any) -> None:
     """Measure speed and memory on this machine, against the targets. PART is one of these.
 
     \b
@@ -151,16 +167,18 @@ def command(*, json_file: Path | None, **options: Any) -> None:
 
     Needs neither a configuration nor a cluster.
     """  # noqa: D301  # click wants the backspace itself
-    parameters = BenchParameters(**options)
+    parts = ALL if part == "all" else (part,)
     refuse_missing_directories(("--json", json_file))
-    if parameters.part in {"replay", "all"}:  # before anything is measured in vain
-        print_what_is_left_out(parameters.logs)
+    if "replay" in parts:  # before anything is measured in vain
+        print_what_is_left_out(logs)
     log_warnings()
     with (
         termination_unwinds(OF_A_CLUSTER_SECONDS),
         state_directory(None) as folder,
+        progress_bars() as bar,
     ):
-        measurements = list(measure(parameters, folder))
+        asked = BenchParameters(folder=folder, bar=bar, logs=logs, **options)
+        measurements = [one for name in parts for one in measure(name, asked)]
     here = machine()
     rows = [asdict(measurement) | {"met": measurement.met} for measurement in measurements]
     if write_json(json_file, {"machine": asdict(here), "measurements": rows}):
@@ -179,139 +197,26 @@ def print_what_is_left_out(logs: Path | None) -> None:
         click.echo(f"shapleyprio: {line}", err=True)
 
 
-def measure(parameters: BenchParameters, folder: Path) -> Iterator[Measurement]:
-    """Runs one part of the benchmarks, or all that need no Slurm.
-
-    Args:
-        parameters: which, and how.
-        folder: for stores; it needs half a gigabyte for a million records.
-    """
-    with progress_bars() as bar:
-        if parameters.part == "slurm":
-            yield from measure_slurm(parameters, folder, bar)
-            return
-        if parameters.part in ON_LOGS:
-            yield from measure_on_logs(parameters.part, parameters.logs, bar)
-            return
-        if parameters.part in OF_REPLAY:
-            yield from measure_replays(parameters, folder, bar)
-            return
-        if parameters.part in OF_CYCLES:
-            yield from measure_cycles(parameters.part, folder, bar)
-            return
-        if parameters.part == "prune":
-            yield from measure_pruning(parameters, folder, bar)
-            return
-        if parameters.part in {"cycle", "all"}:
-            yield from cycles.cycles(folder, bar("cycles", 2 * cycles.RUNS))
-        if parameters.part in {"ingest", "all"}:
-            records = parameters.records
-            yield from ingest(f"sqlite:///{folder / 'past.db'}", records, bar("ingesting", records))
-        if parameters.part in {"replay", "all"}:
-            from shapleyprio.lab.bench.replay.replay import replay
-
-            yield from replay(folder, parameters.logs, parameters.most_organizations, bar)
-
-
-def measure_cycles(part: str, folder: Path, bar: ProgressBar) -> Iterator[Measurement]:
-    """Measures a part of OF_CYCLES.
+def measure(part: str, asked: BenchParameters) -> Iterator[Measurement]:
+    """Runs one part of the benchmarks.
 
     Raises:
+        click.UsageError: it needs logs, and they were not named.
         ReplayError: packages are missing.
+        SlurmError: there cannot be a private Slurm here, or something of it did not work.
     """
-    if part == "scale":
-        yield from scale.scale(folder, bar("cycles", scale.cycles_in_all()))
-    elif part == "pool":
-        yield from pool.pool(folder, bar("cycles", pool.cycles_in_all()))
-    else:
-        with packages_needed("bench", "replay"), packages_needed("bench", "report"):
-            import shapleyprio.cli.offline.monthly  # noqa: F401  # which reports need
-        yield from year.year(folder, bar("days", year.DAYS))
-
-
-def measure_pruning(
-    parameters: BenchParameters, folder: Path, bar: ProgressBar
-) -> Iterator[Measurement]:
-    """Cuts the horizon of each store, or of an SQLite file."""
-    for url in parameters.stores or (f"sqlite:///{folder / 'past.db'}",):
-        yield from prune.prune(url, parameters.records, bar("accounting", parameters.records))
-
-
-def measure_on_logs(part: str, logs: Path | None, bar: ProgressBar) -> Iterator[Measurement]:
-    """Measures on windows of real logs.
-
-    Raises:
-        click.UsageError: the logs were not named.
-        ReplayError: packages are missing.
-    """
-    real_logs = needed_logs(part, logs)
-    with packages_needed("bench", "replay"):
-        from shapleyprio.lab.bench.fairness import (
-            manipulations,
-            organizations,
-            predictors,
-            splitting,
-        )
-        from shapleyprio.lab.bench.replay import estimators
-    parts = {
-        "estimators": estimators.measure,
-        "predictors": predictors.measure_predictors,
-        "manipulations": manipulations.measure_manipulations,
-        "splitting": splitting.measure_splitting,
-        "organizations": organizations.measure_organizations,
-    }
-    yield from parts[part](real_logs, bar)
-
-
-def measure_replays(
-    parameters: BenchParameters, folder: Path, bar: ProgressBar
-) -> Iterator[Measurement]:
-    """Measures a part of OF_REPLAY.
-
-    Raises:
-        click.UsageError: the logs were not named.
-        ReplayError: packages are missing.
-    """
-    with packages_needed("bench", "replay"):
-        from shapleyprio.lab.bench.replay import exports, peers, recompute
-    if parameters.part == "peers":
-        logs = needed_logs(parameters.part, parameters.logs)
-        yield from peers.measure_peers(logs, folder, bar)
-    elif parameters.part == "recompute":
-        yield from recompute.measure_recompute(bar)
-    else:
-        yield from exports.measure_exports(folder, bar)
-
-
-def needed_logs(part: str, logs: Path | None) -> Path:
-    """Returns the directory of the logs.
-
-    Raises:
-        click.UsageError: it was not named.
-    """
-    if logs is None:
+    one = PARTS[part]
+    if one.on_logs and asked.logs is None:
         raise click.UsageError(f"{part} are measured on real logs; add --logs DIRECTORY")
-    return logs
+    with ExitStack() as needed:
+        for extra in one.needs:
+            needed.enter_context(packages_needed("bench", extra))
+        if part == "slurm":
+            from shapleyprio.lab.cli.trialling import install
 
-
-def measure_slurm(
-    parameters: BenchParameters, folder: Path, bar: ProgressBar
-) -> Iterator[Measurement]:
-    """Boots a private real Slurm and measures there.
-
-    Raises:
-        SlurmError: there cannot be one here, or something of it did not work.
-        ReplayError: packages are missing.
-    """
-    with packages_needed("bench", "trial"):
-        from shapleyprio.lab.bench.slurm.costs import slurm, slurm_adapters
-        from shapleyprio.lab.cli.trialling import install
-    install()
-    if parameters.adapters:
-        yield from slurm_adapters(folder, parameters.pending, parameters.adapters, bar)
-        return
-    channels = parameters.channels or tuple(CHANNELS)
-    yield from slurm(folder, parameters.pending, channels, parameters.poll_intervals, bar)
+            install()
+        module = import_module(f"shapleyprio.lab.bench.{one.module}")
+        yield from getattr(module, f"measure_{part}")(asked)
 
 
 def render(console: Console, here: Machine, measurements: list[Measurement]) -> None:

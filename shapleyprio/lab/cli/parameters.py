@@ -170,30 +170,3 @@ class ExperimentParameters:
     results_file: Path | None
     json_file: Path | None
     report: ReportParameters
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchParameters:
-    """Parameters of `shapleyprio bench`.
-
-    Attributes:
-        part: which benchmarks.
-        records: how many to ingest.
-        stores: URLs of empty databases; empty for a file.
-        logs: directory with real logs; None to do without.
-        most_organizations: how many there are in replays at most.
-        pending: how many jobs wait in the real Slurm.
-        channels: by which to write into it; empty for all.
-        adapters: to measure beside each other, instead of all else.
-        poll_intervals: seconds of the daemon from cycle to cycle.
-    """
-
-    part: str
-    records: int
-    stores: tuple[str, ...]
-    logs: Path | None
-    most_organizations: int
-    pending: int
-    channels: tuple[str, ...]
-    adapters: tuple[str, ...]
-    poll_intervals: tuple[int, ...]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.bench.cycle.workloads import CLUSTER, CONFIG, BusyCluster
-from shapleyprio.lab.bench.measure import Measurement, of_runs, seconds_of
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, of_runs, seconds_of
 from shapleyprio.store import Store
 
 PENDING = 10_000
@@ -17,15 +14,11 @@ SECONDS_BELOW = 1.0
 POLL_SECONDS = 30
 
 
-def cycles(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
-    """Measures cycles that write nothing and cycles that write everything.
-
-    Args:
-        folder: for the store.
-        progress: called with how many cycles are done, of `2 * RUNS`.
-    """
+def measure_cycle(asked: BenchParameters) -> list[Measurement]:
+    """Measures cycles that write nothing and cycles that write everything."""
+    progress = asked.bar("cycles", 2 * RUNS)
     cluster = BusyCluster(pending=PENDING, running=RUNNING)
-    with Store.open(f"sqlite:///{folder / 'cycles.db'}", create=True) as store:
+    with Store.open(f"sqlite:///{asked.folder / 'cycles.db'}", create=True) as store:
         cycle = Cycle(CONFIG, cluster, store.cluster(CLUSTER))
         cluster.advance(cluster.now + POLL_SECONDS)
         cycle.run()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,7 +14,7 @@ from structlog.testing import capture_logs
 from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.config import Config
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.lab.bench.measure import Measurement, of_runs
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, of_runs
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.store import Store
 
@@ -49,18 +48,14 @@ class Traffic:
     written_bytes: int = 0
 
 
-def pool(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
-    """Counts what the cycles of all clusters ask of one store, for a cluster and an hour.
-
-    Args:
-        folder: for the store.
-        progress: called with how many cycles of all clusters are done.
-    """
+def measure_pool(asked: BenchParameters) -> list[Measurement]:
+    """Counts what the cycles of all clusters ask of one store, for a cluster and an hour."""
+    progress = asked.bar("cycles", WARM_UP + CYCLES)
     names = [f"c{number}" for number in range(1, CLUSTERS + 1)]
     config = _config(names)
     chance = Random(1)  # noqa: S311  # the same jobs every time are what is wanted
     # what clusters log of their first cycles is no measurement
-    with capture_logs(), Store.open(f"sqlite:///{folder / 'pool.db'}", create=True) as store:
+    with capture_logs(), Store.open(f"sqlite:///{asked.folder / 'pool.db'}", create=True) as store:
         slurms = [_cluster(name) for name in names]
         sites = [
             (slurm, Cycle(config, slurm, store.cluster(name)))
@@ -114,11 +109,6 @@ def counting() -> Iterator[Traffic]:
     finally:
         event.remove(Engine, "after_cursor_execute", executed)
         event.remove(Engine, "commit", committed)
-
-
-def cycles_in_all() -> int:
-    """Returns how many cycles each cluster has."""
-    return WARM_UP + CYCLES
 
 
 def _config(clusters: list[str]) -> Config:

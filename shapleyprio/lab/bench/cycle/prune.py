@@ -29,7 +29,13 @@ from shapleyprio.lab.bench.cycle.workloads import (
     day_of_records,
     days_of,
 )
-from shapleyprio.lab.bench.measure import Measurement, of_runs, run_apart, seconds_of
+from shapleyprio.lab.bench.measure import (
+    BenchParameters,
+    Measurement,
+    of_runs,
+    run_apart,
+    seconds_of,
+)
 from shapleyprio.lab.bench.peak import peak_megabytes
 from shapleyprio.slurm.port import Controller
 from shapleyprio.slurm.text.accounting import accounting_line
@@ -52,15 +58,10 @@ OF_RECORDS = 1_000_000
 """The targets are meant for so many records."""
 
 
-def ingest(url: str, records: int, progress: Callable[[int], None]) -> list[Measurement]:
-    """Fills the store at the URL, copies it, and measures time and memory.
-
-    Args:
-        url: of an empty store.
-        records: how many.
-        progress: called with how many are done.
-    """
-    command = [*PYTHON, "-m", "shapleyprio.lab.bench.cycle.prune", url, str(records)]
+def measure_ingest(asked: BenchParameters) -> list[Measurement]:
+    """Fills a store, copies it, and measures time and memory."""
+    records, progress = asked.records, asked.bar("ingesting", asked.records)
+    command = [*PYTHON, "-m", "shapleyprio.lab.bench.cycle.prune", _file(asked), str(records)]
     answer = json.loads(run_apart(command, progress).last_line)
     what = f"{records:,} finished records into SQLite, a day in one transaction"
     found = (
@@ -73,6 +74,10 @@ def ingest(url: str, records: int, progress: Callable[[int], None]) -> list[Meas
         of_runs("ingest", each, [answer[key]], unit=unit, below=below if is_target else None)
         for each, key, unit, below in found
     ]
+
+
+def _file(asked: BenchParameters) -> str:
+    return f"sqlite:///{asked.folder / 'past.db'}"
 
 
 def fill(
@@ -130,6 +135,12 @@ SHORT = DAY
 CYCLES_AT_ONCE = 1_000
 CYCLE_BELOW = 60.0
 TRANSACTION_BELOW = 10.0
+
+
+def measure_prune(asked: BenchParameters) -> Iterator[Measurement]:
+    """Cuts the horizon of each store, or of an SQLite file."""
+    for url in asked.stores or (_file(asked),):
+        yield from prune(url, asked.records, asked.bar("accounting", asked.records))
 
 
 def prune(url: str, records: int, progress: Callable[[int], None]) -> Iterator[Measurement]:

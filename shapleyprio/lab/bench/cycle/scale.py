@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,7 @@ from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import Config
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.lab.bench.cycle.printed_slurm import CLUSTER, OPENED, PrintedCluster, make_commands
-from shapleyprio.lab.bench.measure import Measurement, of_runs
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, of_runs
 from shapleyprio.lab.bench.peak import peak_megabytes
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.port import Connection, Controller
@@ -43,13 +42,14 @@ STEADY_SECONDS_BELOW = 1.0
 MEGABYTES_BELOW = 300.0
 
 
-def scale(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
+def measure_scale(asked: BenchParameters) -> list[Measurement]:
     """Measures the first cycle, and cycles after every waiting job has got its points.
 
-    Args:
-        folder: for what the commands print, and the store.
-        progress: called with how many cycles are done, of `cycles_in_all()`.
+    The first ones write the priorities of all jobs. One more shows whether something was left,
+    another lets what was found out first be forgotten.
     """
+    folder, in_all = asked.folder, -(-PENDING // MOST_WRITES) + 2 + RUNS
+    progress = asked.bar("cycles", in_all)
     make_commands(folder)
     cluster = PrintedCluster(
         folder,
@@ -74,7 +74,7 @@ def scale(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
         assert process.stdin is not None
         assert process.stdout is not None
         answers = []
-        for done in range(1, cycles_in_all() + 1):
+        for done in range(1, in_all + 1):
             cluster.advance(POLL_SECONDS, CHANGES)
             process.stdin.write("\n")
             process.stdin.flush()
@@ -100,14 +100,6 @@ def scale(folder: Path, progress: Callable[[int], None]) -> list[Measurement]:
         of_runs("scale", each, values, unit=unit, below=below)
         for each, values, unit, below in found
     ]
-
-
-def cycles_in_all() -> int:
-    """Returns how many cycles are run: those in which the first priorities are written, and more.
-
-    One more shows whether something was left, another lets what was found out first be forgotten.
-    """
-    return -(-PENDING // MOST_WRITES) + 2 + RUNS
 
 
 class PrintedSlurm(CommandLineSlurm):

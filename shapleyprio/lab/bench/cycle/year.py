@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ from shapleyprio.common.wording import DAY
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import load_config
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.lab.bench.measure import Measurement, of_runs, run_apart
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, of_runs, run_apart
 from shapleyprio.lab.simulated import SimulatedSlurm, SimulatedSpec
 from shapleyprio.slurm.port import Controller, Malformed
 from shapleyprio.slurm.running import Moment
@@ -119,15 +119,12 @@ class LeapingSlurm(SimulatedSlurm):
         return replace(super().controller(), seen=Moment(CLUSTER, self.now + leaps))
 
 
-def year(folder: Path, progress: Callable[[int], None]) -> Iterator[Measurement]:
-    """Measures the first and the last quarter of a year, and compares its ledger.
+def measure_year(asked: BenchParameters) -> Iterator[Measurement]:
+    """Measures the first and the last quarter of a year, and compares its ledger."""
+    import shapleyprio.cli.offline.monthly  # noqa: F401  # else the first report would fail
 
-    Args:
-        folder: for the store and the reports.
-        progress: called with how many of the days are over.
-    """
-    command = [*PYTHON, "-m", "shapleyprio.lab.bench.cycle.year", str(folder), str(DAYS)]
-    found = json.loads(run_apart(command, progress).last_line)
+    command = [*PYTHON, "-m", "shapleyprio.lab.bench.cycle.year", str(asked.folder), str(DAYS)]
+    found = json.loads(run_apart(command, asked.bar("days", DAYS)).last_line)
     what = f"after {DAYS} days with {JOBS_OF_A_DAY:,} jobs each"
     quarter = "that, to after a quarter of the days"
     for name, (first, last) in found["levels"].items():

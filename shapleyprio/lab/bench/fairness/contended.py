@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from shapleyprio.lab.bench.measure import MakeBar
+from shapleyprio.lab.bench.measure import BenchParameters
 from shapleyprio.lab.experiment.windows import window_at_random
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.logs.reading import read_log
@@ -164,18 +164,17 @@ def collected(
 
 
 def collected_by_log(
-    logs: Path,
+    asked: BenchParameters,
     names: Collection[str],
     found_in: Callable[[ContendedWindow], Iterable[tuple[Key, float]]],
     *,
     organizations: int,
     windows: int,
     whole: bool = False,
-    bar: MakeBar,
 ) -> Iterator[tuple[LogFile, dict[Key, list[float]]]]:
     """Yields what is found in windows of each of these logs, as `collected` does."""
-    for log_file, log in real_logs(logs, names):
+    for log_file, log in real_logs(asked.real_logs, names):
         drawn = contended_windows(
             log, log_file, organizations=organizations, windows=windows, whole=whole
         )
-        yield log_file, collected(drawn, found_in, show=bar(log_file.name, windows))
+        yield log_file, collected(drawn, found_in, show=asked.bar(log_file.name, windows))

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.lab.bench.fairness.contended import ContendedWindow, collected_by_log
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, mean_of
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import COMPARED, LIVE, Estimation, run_policy
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -283,27 +282,22 @@ def utility_of(
     return measure(useful, schedule).utilities[organization]
 
 
-def measure_manipulations(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
+def measure_manipulations(asked: BenchParameters) -> Iterator[Measurement]:
     """Measures what organizations gain by presenting their work otherwise, one at a time.
 
     Jobs are kept whole, with easy backfilling.
-
-    Args:
-        logs: directory with the logs.
-        bar: makes a progress bar.
 
     Yields:
         by log, presentation and policy the mean gain in seconds per part of the organization's
         own work, and how many of a hundred gain.
     """
     by_log = collected_by_log(
-        logs,
+        asked,
         MEASURED_LOGS,
         _gains_in,
         organizations=ORGANIZATIONS,
         windows=WINDOWS,
         whole=True,
-        bar=bar,
     )
     for log_file, gains in by_log:
         for (presentation, name), found in gains.items():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from pathlib import Path
 
 from shapleyprio.lab.bench.fairness.contended import (
     ContendedWindow,
@@ -17,7 +16,7 @@ from shapleyprio.lab.bench.fairness.contended import (
     contended_windows,
     real_logs,
 )
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, mean_of
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.policies import COMPARED, REFERENCE, run_policy
@@ -35,28 +34,24 @@ FIRST_COME = "all coalitions, first come"
 SAMPLED = "few coalitions"
 
 
-def measure_organizations(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
+def measure_organizations(asked: BenchParameters) -> Iterator[Measurement]:
     """Measures contributions at the ends of contended windows of whole jobs.
 
     Windows with too many organizations for Ref are contended where directcontr is away from
     fairshare.
 
-    Args:
-        logs: directory with the logs.
-        bar: makes a progress bar.
-
     Yields:
         Σ|φ̂ − φ| for each part of all work, in the mean over the windows, by log, number of
         organizations and estimate.
     """
-    for log_file, log in real_logs(logs, MEASURED_LOGS):
+    for log_file, log in real_logs(asked.real_logs, MEASURED_LOGS):
         for k in ORGANIZATIONS:
             fair = REFERENCE if k <= EXACT_ORGANIZATIONS else FAIRSHARE
             what = f"{log_file.name}, {k} organizations"
             drawn = contended_windows(
                 log, log_file, organizations=k, windows=WINDOWS, fair=fair, whole=True
             )
-            found = collected(drawn, _errors, show=bar(what, WINDOWS))
+            found = collected(drawn, _errors, show=asked.bar(what, WINDOWS))
             for name, values in found.items():
                 yield mean_of(name, f"{what}: mean Σ|φ̂ − φ|", values, unit="s per part")
 

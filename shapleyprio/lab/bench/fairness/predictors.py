@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from shapleyprio.lab.bench.fairness.contended import (
     LOGS,
@@ -13,7 +12,7 @@ from shapleyprio.lab.bench.fairness.contended import (
     contended_windows,
     real_logs,
 )
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, mean_of
 from shapleyprio.replay.policies import LIVE, PREDICTORS, SHAPLEY
 from shapleyprio.replay.workloads.choices import DEFAULT_ESTIMATION
 
@@ -21,24 +20,20 @@ ORGANIZATIONS = 5
 WINDOWS = 16
 
 
-def measure_predictors(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
+def measure_predictors(asked: BenchParameters) -> Iterator[Measurement]:
     """Measures `live` with every predictor, beside what needs none.
-
-    Args:
-        logs: directory with the logs.
-        bar: makes a progress bar.
 
     Yields:
         Δψ/p_tot in the mean over the windows, of jobs that are kept whole and of cut ones, by log
         and predictor; for comparison also of policies that predict nothing.
     """
-    for log_file, log in real_logs(logs, [known.name for known in LOGS]):
+    for log_file, log in real_logs(asked.real_logs, [known.name for known in LOGS]):
         for whole in (True, False):
             what = f"{log_file.name}, {'whole' if whole else 'cut'} jobs"
             drawn = contended_windows(
                 log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS, whole=whole
             )
-            found = collected(drawn, _unfairness, show=bar(what, WINDOWS))
+            found = collected(drawn, _unfairness, show=asked.bar(what, WINDOWS))
             for name, values in found.items():
                 yield mean_of(name, f"{what}: mean Δψ/p_tot", values, unit="s")
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.lab.bench.fairness.contended import ContendedWindow, collected_by_log
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, mean_of
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, mean_of
 from shapleyprio.replay.policies import COMPARED, LIVE, REFERENCE, run_policy
 from shapleyprio.replay.workloads.workload import Workload, jobs_of
 
@@ -70,20 +69,16 @@ def waits(workload: Workload, policy: str) -> NDArray[np.int64]:
     return last - workload.release
 
 
-def measure_splitting(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
+def measure_splitting(asked: BenchParameters) -> Iterator[Measurement]:
     """Measures how long jobs wait before and after one organization becomes two members.
 
     Each organization with urgent jobs does so in turn, while all others stay as they are.
-
-    Args:
-        logs: directory with the logs.
-        bar: makes a progress bar.
 
     Yields:
         by log and policy the mean waits of the urgent jobs and of the other organizations' jobs.
     """
     by_log = collected_by_log(
-        logs, MEASURED_LOGS, _waits_in, organizations=ORGANIZATIONS, windows=WINDOWS, bar=bar
+        asked, MEASURED_LOGS, _waits_in, organizations=ORGANIZATIONS, windows=WINDOWS
     )
     for log_file, found in by_log:
         for (policy, what), values in found.items():

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shapleyprio.lab.bench.fairness.contended import real_logs
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, of_runs
 from shapleyprio.replay.coalitions.contributions import (
     Draws,
     all_coalitions,
@@ -68,21 +67,17 @@ class EstimatorCase:
     parts: float
 
 
-def measure(logs: Path, bar: MakeBar) -> Iterator[Measurement]:
+def measure_estimators(asked: BenchParameters) -> Iterator[Measurement]:
     """Estimates Shapley values of windows of real logs from few coalitions.
-
-    Args:
-        logs: directory with the logs.
-        bar: makes a progress bar.
 
     Yields:
         errors Σ|φ̂ − φ| in seconds per part, the median of the windows, by log, organizations,
         budget and estimator.
     """
-    for log_file, log in real_logs(logs, LENGTHS):
+    for log_file, log in real_logs(asked.real_logs, LENGTHS):
         name, length = log_file.name, LENGTHS[log_file.name]
         for k in ORGANIZATIONS:
-            show = bar(f"{name}, {k} organizations", WINDOWS)
+            show = asked.bar(f"{name}, {k} organizations", WINDOWS)
             cases = []
             for case in cases_of(log, k, length):
                 cases.append(case)

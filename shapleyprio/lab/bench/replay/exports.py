@@ -18,7 +18,13 @@ import numpy as np
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.common.workers import PYTHON
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, run_apart, seconds_of
+from shapleyprio.lab.bench.measure import (
+    BenchParameters,
+    Measurement,
+    of_runs,
+    run_apart,
+    seconds_of,
+)
 from shapleyprio.replay.logs.reading import read_log
 
 LINES = 10_000_000
@@ -43,18 +49,13 @@ AT_ONCE = 100_000
 SEED = 1
 
 
-def measure_exports(folder: Path, bar: MakeBar) -> Iterator[Measurement]:
-    """Measures how long reading takes, and its peak memory.
-
-    Args:
-        folder: for the exports; it needs some gigabytes.
-        bar: makes a progress bar.
-    """
-    plain = folder / "export.sacct"
+def measure_exports(asked: BenchParameters) -> Iterator[Measurement]:
+    """Measures how long reading takes, and its peak memory; the exports are some gigabytes."""
+    plain = asked.folder / "export.sacct"
     program = [*PYTHON, "-m", "shapleyprio.lab.bench.replay.exports"]
-    write_export(plain, LINES, bar("writing an export", LINES))
+    write_export(plain, LINES, asked.bar("writing an export", LINES))
     for what, file in _compressed(plain):
-        ran = run_apart([*program, str(file)], bar(f"reading, {what}", 1_000))
+        ran = run_apart([*program, str(file)], asked.bar(f"reading, {what}", 1_000))
         text = f"reading {LINES:,} lines of sacct, {what}"
         seconds = [float(ran.last_line)]
         yield of_runs("exports", text, seconds, unit="s", below=SECONDS_BELOW)

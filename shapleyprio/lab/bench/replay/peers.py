@@ -19,7 +19,7 @@ from shapleyprio.common.errors import ReplayError
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench import peak
 from shapleyprio.lab.bench.fairness.contended import LOGS, LogFile
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, Ran, of_runs, run_apart
+from shapleyprio.lab.bench.measure import BenchParameters, Measurement, Ran, of_runs, run_apart
 from shapleyprio.replay.logs.reading import read_log
 
 PROGRAM = Path(shapleyprio.__file__).with_name("__main__.py")
@@ -78,21 +78,19 @@ class PeerCase:
     rule: str
 
 
-def measure_peers(logs: Path, folder: Path, bar: MakeBar) -> Iterator[Measurement]:
+def measure_peers(asked: BenchParameters) -> Iterator[Measurement]:
     """Measures all, in turn, each from the reading of the log to the written schedule.
 
-    Args:
-        logs: where the real logs are; those that are not there are left out.
-        folder: for environments with the other simulators, which pip installs.
-        bar: makes a progress bar.
+    Logs that are not there are left out. pip installs the other simulators.
 
     Raises:
         ReplayError: one of them cannot be installed.
     """
+    logs, folder = asked.real_logs, asked.folder
     there = [one for one in LOGS if one.name in OF_LOGS and (logs / one.file).exists()]
     pythons = {peer.name: _install(peer, folder / peer.name) for peer in PEERS}
     each = sum(1 + len(_with(rule)) for rule in BACKFILL)
-    done = bar("runs", len(there) * each * RUNS)
+    done = asked.bar("runs", len(there) * each * RUNS)
     turn = 0
     for log in there:
         file = _first_jobs(logs, log, folder)

@@ -17,7 +17,13 @@ import numpy as np
 
 from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.common.workers import PYTHON
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, repeatedly, run_apart
+from shapleyprio.lab.bench.measure import (
+    BenchParameters,
+    Measurement,
+    of_runs,
+    repeatedly,
+    run_apart,
+)
 from shapleyprio.replay.coalitions.estimate import Estimator
 from shapleyprio.replay.coalitions.game import Game, Ints, game_with
 from shapleyprio.replay.policies import run_policy
@@ -100,11 +106,8 @@ CASES = (
 """An hour may cost twice as much with whole jobs, which start with easy backfilling."""
 
 
-def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
+def measure_recompute(asked: BenchParameters) -> Iterator[Measurement]:
     """Measures how long Shapley values take on one core.
-
-    Args:
-        bar: makes a progress bar.
 
     Yields:
         seconds from scratch and for one more hour, and the memory of both.
@@ -117,7 +120,7 @@ def measure_recompute(bar: MakeBar) -> Iterator[Measurement]:
             program = [*ONE_CORE, *PYTHON, "-m", "shapleyprio.lab.bench.replay.recompute"]
             program += [str(case.organizations), str(case.load), str(days), case.wide]
             program += [str(case.unions)] if case.unions else []
-            ran = list(repeatedly(partial(run_apart, program), RUNS, bar(what, RUNS)))
+            ran = list(repeatedly(partial(run_apart, program), RUNS, asked.bar(what, RUNS)))
             seconds = [[float(word) for word in one.last_line.split()] for one in ran]
             scratch, hour = zip(*seconds, strict=True)
             yield of_runs(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.lab.bench.measure import (
+    BenchParameters,
     MakeBar,
     Measurement,
     Ran,
@@ -108,17 +109,9 @@ FIRST_POLICIES = ("ref", "directcontr")
 FIRST_SECONDS_BELOW = 10.0
 
 
-def replay(
-    folder: Path, logs: Path | None, most_organizations: int, bar: MakeBar
-) -> Iterator[Measurement]:
-    """Measures replays.
-
-    Args:
-        folder: for a log made by repeating another one.
-        logs: where the real logs are; those that are not there are left out.
-        most_organizations: with more of them, nothing is measured.
-        bar: makes a progress bar.
-    """
+def measure_replay(asked: BenchParameters) -> Iterator[Measurement]:
+    """Measures replays; logs that are not there are left out."""
+    folder, bar, most_organizations = asked.folder, asked.bar, asked.most_organizations
 
     def small_enough(case: Case) -> bool:
         return case.organizations <= most_organizations
@@ -132,7 +125,7 @@ def replay(
     yield _start_up(bar)
     if most_organizations >= FIRST_ORGANIZATIONS:
         yield _first_replay(folder, bar)
-    found = found_in(logs)
+    found = found_in(asked.logs)
     if RICC in found:
         yield from _whole_process(found[RICC], bar)
         if most_organizations >= RICC_ORGANIZATIONS:

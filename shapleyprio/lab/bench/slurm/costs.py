@@ -6,13 +6,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from random import Random
 from statistics import median_low
 
-from shapleyprio.lab.bench.measure import MakeBar, Measurement, of_runs, seconds_of
+from shapleyprio.lab.bench.measure import BenchParameters, MakeBar, Measurement, of_runs, seconds_of
 from shapleyprio.lab.bench.slurm.adapters import adapters
 from shapleyprio.lab.bench.slurm.queue import (
     BASE_PRIORITY,
@@ -203,64 +201,36 @@ RUNS_ON_LONG_QUEUE = 1
 """Number of runs of each kind where more than `MOST_SUBMITTED` wait: one takes a minute there."""
 
 
-def slurm(
-    folder: Path,
-    pending: int,
-    channels: Sequence[str],
-    poll_intervals: Sequence[int],
-    bar: MakeBar,
-) -> Iterator[Measurement]:
-    """Measures on a private real Slurm, on this machine's clock.
+def measure_slurm(asked: BenchParameters) -> Iterator[Measurement]:
+    """Measures on a private real Slurm, on this machine's clock: adapters, or channels.
 
-    Args:
-        folder: for the whole state.
-        pending: how many jobs wait.
-        channels: to write through; they take their turns in the order of `CHANNELS`.
-        poll_intervals: seconds of the daemon from cycle to cycle, to see how soon new jobs get
-            their priority; with the channels qos and association, and with the table of points,
-            they have it at submission, which is measured without a daemon.
-        bar: makes progress bars.
+    Channels take their turns in the order of `CHANNELS`. With qos and association, and with the
+    table of points, new jobs have their priority at submission, which is measured without a daemon.
 
     Raises:
         SlurmUnavailableHere: this machine cannot have a private Slurm.
         SlurmError: it can, but something did not work.
     """
-    with _queue(folder, pending, bar) as queue:
-        counting = Counting(queue.cluster)
-        for channel in (channel for channel in CHANNELS if channel in channels):
-            yield from _cost(queue, channel, counting, bar)
-            if CHANNELS[channel].per_job:
-                yield from _reactions(queue, channel, poll_intervals, bar)
-        if points_table.CHANNEL in channels:
-            yield from _at_submission(queue, bar)
-
-
-def slurm_adapters(
-    folder: Path, pending: int, names: Sequence[str], bar: MakeBar
-) -> Iterator[Measurement]:
-    """Measures adapters beside each other on a private real Slurm.
-
-    Args:
-        folder: for the whole state.
-        pending: how many jobs wait.
-        names: of the adapters.
-        bar: makes progress bars.
-
-    Raises:
-        SlurmUnavailableHere: this machine cannot have a private Slurm.
-        SlurmError: it can, but something did not work.
-    """
-    with _queue(folder, pending, bar) as queue:
-        yield from adapters(queue, names, bar)
-
-
-@contextmanager
-def _queue(folder: Path, pending: int, bar: MakeBar) -> Iterator[Queue]:
+    directory, pending, bar = asked.folder / "slurm", asked.pending, asked.bar
     try:
-        with full_queue(folder / "slurm", pending, bar("submitting", pending)) as queue:
-            yield queue
+        with full_queue(directory, pending, bar("submitting", pending)) as queue:
+            if asked.adapters:
+                yield from adapters(queue, asked.adapters, bar)
+            else:
+                yield from _channels(queue, asked)
     except TestbedError as error:
         raise SlurmError(f"the private Slurm: {error}") from error
+
+
+def _channels(queue: Queue, asked: BenchParameters) -> Iterator[Measurement]:
+    counting = Counting(queue.cluster)
+    channels = [name for name in CHANNELS if name in asked.channels or not asked.channels]
+    for channel in channels:
+        yield from _cost(queue, channel, counting, asked.bar)
+        if CHANNELS[channel].per_job:
+            yield from _reactions(queue, channel, asked.poll_intervals, asked.bar)
+    if points_table.CHANNEL in channels:
+        yield from _at_submission(queue, asked.bar)
 
 
 def _cost(queue: Queue, channel: str, counting: Counting, bar: MakeBar) -> Iterator[Measurement]:
