@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -91,38 +91,39 @@ class ContendedWindow:
         return float(unfairness(measure(self.workload, schedule), self.fair))
 
 
-def contended_windows(
-    log: Log,
-    log_file: LogFile,
-    *,
-    organizations: int,
-    windows: int,
-    fair: str = REFERENCE,
-    whole: bool = False,
-) -> Iterator[ContendedWindow]:
-    """Draws windows of a log until so many are contended, each with its own deal of users.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowKind:
+    """Which windows are wanted.
 
-    Args:
-        log: all jobs.
-        log_file: the log's file.
+    Attributes:
         organizations: to deal users and processors out to.
         windows: how many are wanted.
         fair: the policy that counts as fair.
         whole: whether jobs are kept whole, with easy backfilling and as many processors for each
             organization; else they are cut, and processors are dealt out by Zipf's law.
     """
-    length = WHOLE_LENGTH if whole else LENGTH
-    shares: Shares = "uniform" if whole else "zipf"
-    wide: Wide = "rigid" if whole else "expand"
+
+    organizations: int
+    windows: int
+    fair: str = REFERENCE
+    whole: bool = False
+
+
+def contended_windows(log: Log, log_file: LogFile, kind: WindowKind) -> Iterator[ContendedWindow]:
+    """Draws windows of a log until so many are contended, each with its own deal of users."""
+    organizations = kind.organizations
+    length = WHOLE_LENGTH if kind.whole else LENGTH
+    shares: Shares = "uniform" if kind.whole else "zipf"
+    wide: Wide = "rigid" if kind.whole else "expand"
     random = Random(f"{log_file.name}/{organizations}")  # noqa: S311  # a measurement, no secret
     found = 0
     for number in range(MOST_DRAWS):
-        if found == windows:
+        if found == kind.windows:
             return
         dealt = deal(log, organizations, shares=shares, processors=log_file.processors, seed=number)
         window = window_at_random(log, length, dealt, random, wide=wide)
         workload = workload_of(log, dealt, window=window, wide=wide, backfill="easy")
-        drawn = _contended(workload, fair)
+        drawn = _contended(workload, kind.fair)
         if drawn is not None:
             found += 1
             yield replace(drawn, workload=with_history(drawn.workload, log))
@@ -143,38 +144,26 @@ def _contended(workload: Workload, fair: str) -> ContendedWindow | None:
 
 
 def collected(
-    drawn: Iterable[ContendedWindow],
-    found_in: Callable[[ContendedWindow], Iterable[tuple[Key, float]]],
-    *,
-    show: Callable[[int], None],
-) -> dict[Key, list[float]]:
-    """Collects what is found in windows.
-
-    Args:
-        drawn: the windows.
-        found_in: a window -> what is found in it, each under a key, some of them often.
-        show: is called with the number of windows done.
-    """
-    found: dict[Key, list[float]] = {}
-    for number, window in enumerate(drawn, start=1):
-        for key, value in found_in(window):
-            found.setdefault(key, []).append(value)
-        show(number)
-    return found
-
-
-def collected_by_log(
     asked: BenchParameters,
     names: Collection[str],
+    kinds: Mapping[str, WindowKind],
     found_in: Callable[[ContendedWindow], Iterable[tuple[Key, float]]],
-    *,
-    organizations: int,
-    windows: int,
-    whole: bool = False,
-) -> Iterator[tuple[LogFile, dict[Key, list[float]]]]:
-    """Yields what is found in windows of each of these logs, as `collected` does."""
+) -> Iterator[tuple[str, Key, list[float]]]:
+    """Yields what is found in contended windows, by log, kind and key.
+
+    Args:
+        asked: of the benchmark.
+        names: of logs; those that are not there are left out.
+        kinds: what is said of them behind the log's name -> which windows.
+        found_in: a window -> what is found in it, each under a key, some of them often.
+    """
     for log_file, log in real_logs(asked.real_logs, names):
-        drawn = contended_windows(
-            log, log_file, organizations=organizations, windows=windows, whole=whole
-        )
-        yield log_file, collected(drawn, found_in, show=asked.bar(log_file.name, windows))
+        for what, kind in kinds.items():
+            name = f"{log_file.name}{what}"
+            show = asked.bar(name, kind.windows)
+            found: dict[Key, list[float]] = {}
+            for number, window in enumerate(contended_windows(log, log_file, kind), start=1):
+                for key, value in found_in(window):
+                    found.setdefault(key, []).append(value)
+                show(number)
+            yield from ((name, key, values) for key, values in found.items())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.lab.bench.fairness.contended import ContendedWindow, collected_by_log
+from shapleyprio.lab.bench.fairness.contended import ContendedWindow, WindowKind, collected
 from shapleyprio.lab.bench.measure import BenchParameters, Measurement, mean_of
 from shapleyprio.replay.measures.measures import measure
 from shapleyprio.replay.policies import COMPARED, LIVE, Estimation, run_policy
@@ -291,20 +291,13 @@ def measure_manipulations(asked: BenchParameters) -> Iterator[Measurement]:
         by log, presentation and policy the mean gain in seconds per part of the organization's
         own work, and how many of a hundred gain.
     """
-    by_log = collected_by_log(
-        asked,
-        MEASURED_LOGS,
-        _gains_in,
-        organizations=ORGANIZATIONS,
-        windows=WINDOWS,
-        whole=True,
-    )
-    for log_file, gains in by_log:
-        for (presentation, name), found in gains.items():
-            what = f"{log_file.name}, {presentation}"
-            yield mean_of(name, f"{what}: mean gain", found, unit="s per part")
-            gaining = [100.0 * (gain > 0) for gain in found]
-            yield mean_of(name, f"{what}: organizations that gain", gaining, unit="%")
+    kinds = {"": WindowKind(organizations=ORGANIZATIONS, windows=WINDOWS, whole=True)}
+    by_log = collected(asked, MEASURED_LOGS, kinds, _gains_in)
+    for log, (presentation, name), found in by_log:
+        what = f"{log}, {presentation}"
+        yield mean_of(name, f"{what}: mean gain", found, unit="s per part")
+        gaining = [100.0 * (gain > 0) for gain in found]
+        yield mean_of(name, f"{what}: organizations that gain", gaining, unit="%")
 
 
 def _gains_in(window: ContendedWindow) -> Iterator[tuple[tuple[str, str], float]]:

@@ -10,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from shapleyprio.lab.bench.fairness.contended import (
-    ContendedWindow,
-    collected,
-    contended_windows,
-    real_logs,
-)
+from shapleyprio.lab.bench.fairness.contended import ContendedWindow, WindowKind, collected
 from shapleyprio.lab.bench.measure import BenchParameters, Measurement, mean_of
 from shapleyprio.replay.coalitions.estimate import estimate
 from shapleyprio.replay.coalitions.game import game_of
@@ -44,16 +39,17 @@ def measure_organizations(asked: BenchParameters) -> Iterator[Measurement]:
         Σ|φ̂ − φ| for each part of all work, in the mean over the windows, by log, number of
         organizations and estimate.
     """
-    for log_file, log in real_logs(asked.real_logs, MEASURED_LOGS):
-        for k in ORGANIZATIONS:
-            fair = REFERENCE if k <= EXACT_ORGANIZATIONS else FAIRSHARE
-            what = f"{log_file.name}, {k} organizations"
-            drawn = contended_windows(
-                log, log_file, organizations=k, windows=WINDOWS, fair=fair, whole=True
-            )
-            found = collected(drawn, _errors, show=asked.bar(what, WINDOWS))
-            for name, values in found.items():
-                yield mean_of(name, f"{what}: mean Σ|φ̂ − φ|", values, unit="s per part")
+    kinds = {
+        f", {k} organizations": WindowKind(
+            organizations=k,
+            windows=WINDOWS,
+            fair=REFERENCE if k <= EXACT_ORGANIZATIONS else FAIRSHARE,
+            whole=True,
+        )
+        for k in ORGANIZATIONS
+    }
+    for what, name, values in collected(asked, MEASURED_LOGS, kinds, _errors):
+        yield mean_of(name, f"{what}: mean Σ|φ̂ − φ|", values, unit="s per part")
 
 
 def _errors(window: ContendedWindow) -> Iterator[tuple[str, float]]:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from shapleyprio.lab.bench.fairness.contended import (
-    LOGS,
-    ContendedWindow,
-    collected,
-    contended_windows,
-    real_logs,
-)
+from shapleyprio.lab.bench.fairness.contended import LOGS, ContendedWindow, WindowKind, collected
 from shapleyprio.lab.bench.measure import BenchParameters, Measurement, mean_of
 from shapleyprio.replay.policies import LIVE, PREDICTORS, SHAPLEY
 from shapleyprio.replay.workloads.choices import DEFAULT_ESTIMATION
@@ -27,15 +21,12 @@ def measure_predictors(asked: BenchParameters) -> Iterator[Measurement]:
         Δψ/p_tot in the mean over the windows, of jobs that are kept whole and of cut ones, by log
         and predictor; for comparison also of policies that predict nothing.
     """
-    for log_file, log in real_logs(asked.real_logs, [known.name for known in LOGS]):
-        for whole in (True, False):
-            what = f"{log_file.name}, {'whole' if whole else 'cut'} jobs"
-            drawn = contended_windows(
-                log, log_file, organizations=ORGANIZATIONS, windows=WINDOWS, whole=whole
-            )
-            found = collected(drawn, _unfairness, show=asked.bar(what, WINDOWS))
-            for name, values in found.items():
-                yield mean_of(name, f"{what}: mean Δψ/p_tot", values, unit="s")
+    kinds = {
+        f", {jobs} jobs": WindowKind(organizations=ORGANIZATIONS, windows=WINDOWS, whole=whole)
+        for jobs, whole in (("whole", True), ("cut", False))
+    }
+    for what, name, values in collected(asked, [log.name for log in LOGS], kinds, _unfairness):
+        yield mean_of(name, f"{what}: mean Δψ/p_tot", values, unit="s")
 
 
 def _unfairness(window: ContendedWindow) -> Iterator[tuple[str, float]]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shapleyprio.lab.bench.fairness.contended import ContendedWindow, collected_by_log
+from shapleyprio.lab.bench.fairness.contended import ContendedWindow, WindowKind, collected
 from shapleyprio.lab.bench.measure import BenchParameters, Measurement, mean_of
 from shapleyprio.replay.policies import COMPARED, LIVE, REFERENCE, run_policy
 from shapleyprio.replay.workloads.workload import Workload, jobs_of
@@ -77,12 +77,9 @@ def measure_splitting(asked: BenchParameters) -> Iterator[Measurement]:
     Yields:
         by log and policy the mean waits of the urgent jobs and of the other organizations' jobs.
     """
-    by_log = collected_by_log(
-        asked, MEASURED_LOGS, _waits_in, organizations=ORGANIZATIONS, windows=WINDOWS
-    )
-    for log_file, found in by_log:
-        for (policy, what), values in found.items():
-            yield mean_of(policy, f"{log_file.name}, {what}: mean wait", values, unit="s")
+    kinds = {"": WindowKind(organizations=ORGANIZATIONS, windows=WINDOWS)}
+    for log, (policy, what), values in collected(asked, MEASURED_LOGS, kinds, _waits_in):
+        yield mean_of(policy, f"{log}, {what}: mean wait", values, unit="s")
 
 
 def _waits_in(window: ContendedWindow) -> Iterator[tuple[tuple[str, str], float]]:
