@@ -78,38 +78,16 @@ def delays_of(jobs: SiteJobs, trace: Trace, executed: ExecutedWorkload) -> Delay
 def _prompt_starts(jobs: SiteJobs, trace: Trace, executed: ExecutedWorkload) -> list[int]:
     plan = jobs.plan
     partitions = [job.partition for job in plan.jobs]
-    known = (executed.started != UNKNOWN) & (executed.submitted != UNKNOWN)
-    ran = np.flatnonzero(known & jobs.counted)
+    known = jobs.counted & (executed.submitted != UNKNOWN)
+    waited = executed.started - executed.submitted.clip(0)
     found: list[int] = []
     for partition in dict.fromkeys(partitions):
         own = np.array([of == partition for of in partitions])
-        short = _short_seconds(plan, trace, executed, partition, own)
-        here = ran[own[ran]]
-        submitted, started = executed.submitted[here].clip(0), executed.started[here]
-        prompt = short[submitted] == short[started]
-        found += (started - submitted)[prompt].tolist()
+        nodes = plan.site.conf.partitions[partition].nodes
+        held = _held(plan, trace, frozenset(nodes), plan.workload.window.length)
+        prompt = executed.prompt(sum(plan.sizes[node] for node in nodes), held, own)
+        found += waited[prompt[known[prompt]]].tolist()
     return found
-
-
-def _short_seconds(
-    plan: SitePlan,
-    trace: Trace,
-    executed: ExecutedWorkload,
-    partition: str,
-    own: NDArray[np.bool_],
-) -> NDArray[np.int64]:
-    """Counts the seconds before each at which a job of a partition wanted more than was idle there.
-
-    Returns:
-        int64[window's length + 1].
-    """
-    length, nodes = plan.workload.window.length, plan.site.conf.partitions[partition].nodes
-    change = np.zeros(length + 1, dtype=np.int64)
-    for begin, end, processors in _held(plan, trace, frozenset(nodes), length):
-        change[begin] -= processors
-        change[end] += processors
-    idle = sum(plan.sizes[node] for node in nodes) + change.cumsum()[:length]
-    return executed.short_before(idle, own)
 
 
 def _held(

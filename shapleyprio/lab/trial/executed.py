@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -95,16 +95,16 @@ class ExecutedWorkload:
     def given(self) -> Workload:
         """The workload as Slurm got it: released when submitted, as long as it really ran.
 
-        A job that started while every job that waited had had enough idle processors ever since
-        its submission has waited for Slurm, not for processors: it counts as released at its start.
-        A job gets processors of the nodes that Slurm chose, as far as they are free.
+        A job that started promptly has waited for Slurm, not for processors: it counts as released
+        at its start. A job gets processors of the nodes that Slurm chose, as far as they are free.
         """
         release = np.where(self.submitted == UNKNOWN, self.workload.release, self.submitted)
-        ran = np.flatnonzero(self.started != UNKNOWN)
-        short_before = self._short_seconds()
-        submitted, started = self.submitted[ran].clip(0), self.started[ran]
-        prompt = short_before[submitted] == short_before[started]
-        release[ran[prompt]] = started[prompt]
+        ran = self.started != UNKNOWN
+        begin, processors = self.started[ran], self.workload.processors[ran]
+        end = (begin + self.workload.processing_time[ran]).clip(max=self.workload.window.length)
+        held = zip(begin.tolist(), end.tolist(), processors.tolist(), strict=True)
+        prompt = self.prompt(int(self.workload.owned.sum()), held, np.ones_like(ran))
+        release[prompt] = self.started[prompt]
         for u in range(len(self.workload.organizations)):
             own = self.workload.organization == u
             release[own] = np.maximum.accumulate(release[own])  # they were submitted in this order
@@ -125,38 +125,36 @@ class ExecutedWorkload:
             processors=schedule.copies[order],
         )
 
-    def _short_seconds(self) -> NDArray[np.int64]:
-        """Counts the seconds before each at which idle processors were too few for a waiting job.
+    def prompt(
+        self, processors: int, held: Iterable[tuple[int, int, int]], among: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Returns the jobs that started promptly.
 
-        Returns:
-            int64[window's length + 1].
-        """
-        workload, length = self.workload, self.workload.window.length
-        ran = self.started != UNKNOWN
-        begin, processors = self.started[ran], workload.processors[ran]
-        end = np.minimum(begin + workload.processing_time[ran], length)
-        change = np.zeros(length + 1, dtype=np.int64)
-        np.subtract.at(change, begin, processors)
-        np.add.at(change, end, processors)
-        idle = workload.owned.sum() + change.cumsum()[:length]
-        return self.short_before(idle, np.ones_like(ran))
-
-    def short_before(self, idle: NDArray[np.int64], among: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Counts the seconds before each at which idle processors were too few for a waiting job.
+        From their submission to their start, every job that waited had enough idle processors.
 
         Args:
-            idle: int64[window's length], processors that were idle at each second.
-            among: bool[jobs], those that may have waited for them.
+            processors: of some nodes.
+            held: from when to when, in seconds of the window, how many of them were not idle.
+            among: bool[jobs], those that may have waited for them, and are looked at.
 
         Returns:
-            int64[window's length + 1].
+            int64[prompt jobs], their indices.
         """
+        change = np.zeros(self.workload.window.length + 1, dtype=np.int64)
+        for begin, end, count in held:
+            change[begin] -= count
+            change[end] += count
+        idle = processors + change.cumsum()[:-1]
         wanted = np.zeros_like(idle)
         until = np.where(self.started == UNKNOWN, len(idle), self.started)
         for job in np.flatnonzero(among & (self.submitted != UNKNOWN)).tolist():
             waiting = wanted[max(self.submitted[job], 0) : until[job]]
             np.maximum(waiting, self.workload.processors[job], out=waiting)
-        return np.concatenate([[0], (wanted > idle).cumsum()])
+        short_before = np.concatenate([[0], (wanted > idle).cumsum()])
+        ran = np.flatnonzero(among & (self.started != UNKNOWN))
+        submitted = self.submitted[ran].clip(0)
+        prompt: NDArray[np.int64] = ran[short_before[submitted] == short_before[self.started[ran]]]
+        return prompt
 
     def faults(self, *, preempts: bool) -> list[str]:
         """Returns what makes the numbers doubtful, in words.
