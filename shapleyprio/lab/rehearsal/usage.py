@@ -7,7 +7,6 @@ worth the largest usage.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,14 +14,13 @@ from numpy.typing import NDArray
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
-from shapleyprio.lab.testbed.machine import TestbedError, program
+from shapleyprio.lab.testbed.machine import program
 from shapleyprio.replay.workloads.log import UNKNOWN, Log
 
 LONGEST_SECONDS = 600
 """How long the job of the largest usage lasts; others in proportion, in whole seconds."""
 
 PATIENCE_SECONDS = 600  # real ones
-LOOK_SECONDS = 0.5
 
 USUAL_HALF_LIFE = 7 * DAY
 
@@ -86,8 +84,8 @@ def earn(
         if seconds := round(LONGEST_SECONDS * used / largest):
             job = f"--wrap=exec {program('sleep')} {seconds}"
             cluster.run("sbatch", f"--account={account}", *options, job)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while cluster.run("squeue", "-h"):
-        if time.monotonic() > deadline:
-            raise TestbedError("the jobs that earn the usage of before do not end")
-        time.sleep(LOOK_SECONDS)
+    cluster.wait_until(
+        lambda: not cluster.run("squeue", "-h"),
+        real_seconds=PATIENCE_SECONDS,
+        what="the end of the jobs that earn the usage of before",
+    )
