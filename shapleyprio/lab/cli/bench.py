@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -215,8 +215,7 @@ def measure(part: str, asked: BenchParameters) -> Iterator[Measurement]:
             from shapleyprio.lab.cli.trialling import install
 
             install()
-        module = import_module(f"shapleyprio.lab.bench.{one.module}")
-        yield from getattr(module, f"measure_{part}")(asked)
+        yield from resolve_name(f"shapleyprio.lab.bench.{one.module}:measure_{part}")(asked)
 
 
 def render(console: Console, here: Machine, measurements: list[Measurement]) -> None:
