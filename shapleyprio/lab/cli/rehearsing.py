@@ -29,7 +29,7 @@ from shapleyprio.lab.rehearsal.answer import Answer, RehearsedRun, answer_of
 from shapleyprio.lab.rehearsal.arms import ARMS, USUAL_ARMS, SiteArm, changed
 from shapleyprio.lab.rehearsal.jobs import Days, SiteJobs, last_days, site_jobs
 from shapleyprio.lab.rehearsal.report import answer_as_json, rehearsal_page, write_waits
-from shapleyprio.lab.rehearsal.running import Kept, kept_traces, named_runs, run_arms
+from shapleyprio.lab.rehearsal.running import Kept, named_runs, run_arms
 from shapleyprio.lab.rehearsal.site import read_site
 from shapleyprio.lab.testbed.machine import state_directory
 from shapleyprio.lab.trial.running import Conditions, Trace
@@ -69,7 +69,7 @@ def rehearse(parameters: RehearseParameters) -> None:
         AccountingError: they were, but their numbers are doubtful.
     """
     prepared = prepare(parameters)
-    traces = kept_traces(prepared.runs, prepared.kept)
+    traces = {} if prepared.kept is None else prepared.kept.traces(prepared.runs)
     missing = {name: arm for name, arm in prepared.runs.items() if name not in traces}
     announce(prepared, missing)
     if missing:

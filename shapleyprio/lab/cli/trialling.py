@@ -225,11 +225,8 @@ def trials(parameters: TrialsParameters) -> None:
     results.make()
     numbers = range(1, parameters.repeat + 1)
     rounds = [[TrialRun(listed, number) for listed in parameters.trials] for number in numbers]
-    kept = {
-        run.part: report
-        for run in chain.from_iterable(rounds)
-        if (report := results.of(run.part, dict(run.trial.keys))) is not None
-    }
+    asked = {run.part: dict(run.trial.keys) for run in chain.from_iterable(rounds)}
+    kept = results.finished(asked)
     waiting = [[run for run in runs if run.part not in kept] for runs in rounds]
     if kept and any(waiting):
         click.echo(f"shapleyprio: kept: {', '.join(kept)}", err=True)
@@ -238,7 +235,7 @@ def trials(parameters: TrialsParameters) -> None:
     def finished(run: TrialRun, trial: PreparedTrial, arms: list[ArmResult]) -> None:
         found.extend(arms)
         report = trial.as_json(arms, with_jobs=run.trial.parameters.jobs)
-        kept[run.part] = results.keep(run.part, dict(run.trial.keys), report)
+        kept[run.part] = results.keep(run.part, asked[run.part], report)
 
     if any(waiting):
         install()

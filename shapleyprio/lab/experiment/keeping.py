@@ -44,38 +44,41 @@ class KeptResults:
                 f"{self.directory}: cannot be created ({error.strerror}); name another directory"
             ) from None
 
-    def of(self, part: str, asked: object) -> dict[str, Any] | None:
-        """Returns what is kept of a part; None if it has not been finished.
+    def finished(self, parts: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+        """Returns what is kept of parts, those left out that have not been finished.
 
         Args:
-            part: its name, the same whenever it is asked for.
-            asked: what it is to be the result of, as JSON has it.
+            parts: name, the same whenever it is asked for -> what it is to be the result of, as
+                JSON has it.
 
         Raises:
-            OutputError: it is the result of something else, or cannot be read.
+            OutputError: one is the result of something else, or cannot be read.
         """
-        file = self._file(part)
-        if not file.exists():
-            return None
-        content = _read(file)
-        if content.get(self.asked_as) != asked:
-            raise OutputError(
-                f"{file}: was run with other parameters than are asked for now; give the same "
-                "ones, remove the file, or name a new directory"
-            )
-        return content
+        found = {}
+        for part, asked in parts.items():
+            file = self.file(part)
+            if not file.exists():
+                continue
+            found[part] = _read(file)
+            if found[part].get(self.asked_as) != asked:
+                raise OutputError(
+                    f"{file}: was run with other parameters than are asked for now; give the same "
+                    "ones, remove the file, or name a new directory"
+                )
+        return found
 
     def keep(self, part: str, asked: object, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Keeps a part that is finished, and returns what `of` returns from now on.
+        """Keeps a part that is finished, and returns what is kept of it from now on.
 
         Raises:
             OutputError: it cannot be written.
         """
         content = {self.asked_as: asked, **result}
-        write_json(self._file(part), content)
+        write_json(self.file(part), content)
         return content
 
-    def _file(self, part: str) -> Path:
+    def file(self, part: str) -> Path:
+        """Returns the file of a part."""
         return self.directory / f"{part}.json"
 
 
@@ -116,17 +119,13 @@ class ResultCache:
         Raises:
             OutputError: a cell of that name was run with other parameters, or cannot be read.
         """
+        indices = {cell.name: index for index, cell in enumerate(cells)}
         found = {}
-        for index, cell in enumerate(cells):
-            content = self.cells.of(cell.name, _digest(cell))
-            if content is None:
-                continue
+        for name, content in self.cells.finished({c.name: _digest(c) for c in cells}).items():
             rows = content.get("rows")
             if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-                raise OutputError(
-                    f"{self.cells.directory / cell.name}.json: holds no rows; remove it to go on"
-                )
-            found[index] = rows
+                raise OutputError(f"{self.cells.file(name)}: holds no rows; remove it to go on")
+            found[indices[name]] = rows
         return found
 
     def keep(self, cell: Cell, rows: Sequence[Row]) -> None:

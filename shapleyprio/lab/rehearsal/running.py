@@ -34,7 +34,7 @@ def trace_as_json(trace: Trace) -> dict[str, Any]:
     }
 
 
-def trace_of_json(arm: Arm, kept: Mapping[str, Any], file: str) -> Trace:
+def trace_of_json(arm: Arm, kept: Mapping[str, Any], file: Path) -> Trace:
     """Returns what was seen of an arm.
 
     Raises:
@@ -76,15 +76,17 @@ class Kept:
     results: KeptResults
     inputs: Mapping[str, Any]
 
-    def trace(self, name: str, arm: SiteArm) -> Trace | None:
-        """Returns what was seen of a run of an arm; None if it has not come to its end.
+    def traces(self, runs: Mapping[str, SiteArm]) -> dict[str, Trace]:
+        """Returns what is kept: name of a run -> what was seen of it.
 
         Raises:
-            OutputError: something else is kept under its name.
+            OutputError: something else is kept under a run's name.
         """
-        kept = self.results.of(name, self._asked(arm))
-        file = f"{self.results.directory / name}.json"
-        return None if kept is None else trace_of_json(arm, kept, file)
+        found = self.results.finished({name: self._asked(arm) for name, arm in runs.items()})
+        return {
+            name: trace_of_json(runs[name], kept, self.results.file(name))
+            for name, kept in found.items()
+        }
 
     def keep(self, name: str, trace: Trace, arm: SiteArm) -> None:
         """Keeps what was seen of a run of an arm.
@@ -105,18 +107,6 @@ def named_runs(arms: Sequence[SiteArm], repeat: int) -> dict[str, SiteArm]:
         for number in range(1, repeat + 1)
         for arm in arms
     }
-
-
-def kept_traces(runs: Mapping[str, SiteArm], kept: Kept | None) -> dict[str, Trace]:
-    """Returns what is kept: name of a run -> what was seen of it.
-
-    Raises:
-        OutputError: something else is kept under a run's name.
-    """
-    if kept is None:
-        return {}
-    found = {name: kept.trace(name, arm) for name, arm in runs.items()}
-    return {name: trace for name, trace in found.items() if trace is not None}
 
 
 def run_arms(

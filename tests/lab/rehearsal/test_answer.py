@@ -18,7 +18,7 @@ from shapleyprio.lab.rehearsal.answer import Answer, answer_of
 from shapleyprio.lab.rehearsal.arms import ARMS, changed
 from shapleyprio.lab.rehearsal.jobs import Days, SiteJobs
 from shapleyprio.lab.rehearsal.report import answer_as_json, write_waits
-from shapleyprio.lab.rehearsal.running import Kept, kept_traces, named_runs
+from shapleyprio.lab.rehearsal.running import Kept, named_runs
 from shapleyprio.lab.trial.report import executed_by
 from shapleyprio.lab.trial.running import Trace
 from shapleyprio.lab.trial.steering import CycleCounts
@@ -155,7 +155,7 @@ def test_what_is_kept_of_an_arm_is_what_was_seen(jobs: SiteJobs, tmp_path: Path)
     seen = trace(name="directcontr")
     seen = replace(seen, cycles=CycleCounts(outcomes={"ok": 3}, fallen_back=0, written=2))
     kept.keep("directcontr", seen, steered)
-    found = kept_traces(named_runs([today, steered], 2), kept)
+    found = kept.traces(named_runs([today, steered], 2))
     assert set(found) == {"directcontr"}
     again = found["directcontr"]
     assert (
@@ -170,15 +170,15 @@ def test_an_arm_of_other_inputs_or_a_broken_file_is_not_taken(tmp_path: Path) ->
     results.make()
     Kept(results=results, inputs={"speed": 50}).keep("today", trace(), ARMS["today"])
     with pytest.raises(OutputError, match="other parameters"):
-        kept_traces(named_runs([ARMS["today"]], 1), Kept(results=results, inputs={"speed": 60}))
+        Kept(results=results, inputs={"speed": 60}).traces(named_runs([ARMS["today"]], 1))
     other = changed(1, "PriorityWeightAge=1")
     Kept(results=results, inputs={}).keep(other.name, trace(), other)
     with pytest.raises(OutputError, match="other parameters"):
-        Kept(results=results, inputs={}).trace("today-1", changed(1, "PriorityWeightAge=2"))
+        Kept(results=results, inputs={}).traces({"today-1": changed(1, "PriorityWeightAge=2")})
     file = results.directory / "today.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "records": [[1]]}))
     with pytest.raises(OutputError, match="is not a kept arm"):
-        kept_traces(named_runs([ARMS["today"]], 1), Kept(results=results, inputs={"speed": 50}))
+        Kept(results=results, inputs={"speed": 50}).traces(named_runs([ARMS["today"]], 1))
 
 
 def test_machines_get_everything_and_a_row_for_each_job(answer: Answer) -> None:
