@@ -211,12 +211,10 @@ class WindowCell(CellParameters):
         )
 
     def _drawn_seed(self, purpose: str) -> int:
-        # random() is the one draw that Python promises never to change
-        return int(self._random(purpose, self.deal).random() * 2**53)
+        return seed_from(self._random(purpose, self.deal))
 
     def _random(self, *more: str | int) -> Random:
-        of = (self.seed, self.log, self.length, self.window, *more)
-        return Random("/".join(map(str, of)))  # noqa: S311  # an experiment, no secret
+        return seeded(self.seed, self.log, self.length, self.window, *more)
 
     def _row(self, schedules: WindowSchedules, turns: Mapping[str, Turns], policy: str) -> Row:
         tried, fair = schedules.under(policy), schedules.under(REFERENCE)
@@ -260,6 +258,17 @@ class WindowCell(CellParameters):
             return row
         found = turns[policy]
         return row | {"contested": found.contested, "out_of_turn": found.out_of_turn}
+
+
+def seeded(*parts: str | int) -> Random:
+    """Returns a generator whose draws depend on all parts, and on nothing else."""
+    return Random("/".join(map(str, parts)))  # noqa: S311  # an experiment, no secret
+
+
+def seed_from(random: Random) -> int:
+    """Draws the seed of another generator."""
+    # random() is the one draw that Python promises never to change
+    return int(random.random() * 2**53)
 
 
 def window_at_random(

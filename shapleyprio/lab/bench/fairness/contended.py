@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from typing import TypeVar
 
 from shapleyprio.lab.bench.measure import BenchParameters
-from shapleyprio.lab.experiment.windows import window_at_random
+from shapleyprio.lab.experiment.windows import seeded, window_at_random
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.logs.reading import read_log
 from shapleyprio.replay.measures.measures import Measures, measure, unfairness
@@ -115,7 +114,7 @@ def contended_windows(log: Log, log_file: LogFile, kind: WindowKind) -> Iterator
     length = WHOLE_LENGTH if kind.whole else LENGTH
     shares: Shares = "uniform" if kind.whole else "zipf"
     wide: Wide = "rigid" if kind.whole else "expand"
-    random = Random(f"{log_file.name}/{organizations}")  # noqa: S311  # a measurement, no secret
+    random = seeded(log_file.name, organizations)
     found = 0
     for number in range(MOST_DRAWS):
         if found == kind.windows:

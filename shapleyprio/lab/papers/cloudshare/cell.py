@@ -15,7 +15,7 @@ from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.fairness.shapley import shapley
 from shapleyprio.lab.experiment.cells import Row
 from shapleyprio.lab.experiment.logs import log_of
-from shapleyprio.lab.experiment.windows import window_at_random
+from shapleyprio.lab.experiment.windows import seed_from, seeded, window_at_random
 from shapleyprio.lab.papers.cloudshare.brokers import ALGORITHMS, Ints, Queues, total_waits
 from shapleyprio.replay.workloads.choices import Shares
 from shapleyprio.replay.workloads.dealing import deal
@@ -114,17 +114,6 @@ def _queues(workload: Workload, taken: NDArray[np.bool_], clock: int) -> Queues:
         release=workload.release[taken] + clock,
         units=workload.processors[taken] * hours,
     )
-
-
-def seeded(*parts: str | int) -> Random:
-    """Returns a generator whose draws depend on all parts, and on nothing else."""
-    return Random("/".join(map(str, parts)))  # noqa: S311  # an experiment, no secret
-
-
-def seed_from(random: Random) -> int:
-    """Draws the seed of another generator."""
-    # random() is the one draw that Python promises never to change
-    return int(random.random() * 2**53)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from shapleyprio.lab.experiment.cells import Row
 from shapleyprio.lab.experiment.logs import log_of
-from shapleyprio.lab.experiment.windows import window_at_random
+from shapleyprio.lab.experiment.windows import seed_from, seeded, window_at_random
 from shapleyprio.lab.papers.mosp.algorithms import ALGORITHMS, local, verdict
 from shapleyprio.lab.papers.mosp.model import BatchJob, BatchSchedule, Instance, MospError
 from shapleyprio.replay.workloads.dealing import deal, processor_shares
@@ -220,7 +220,7 @@ class BatchCell:
 
     def run(self) -> list[Row]:
         """Returns a row for each algorithm."""
-        random = Random(f"{self.seed}/{self.name}")  # noqa: S311  # an experiment, no secret
+        random = seeded(self.seed, self.name)
         return rows_of(random_instance(BATCHES[self.kind], random), self.kind, str(self.number))
 
 
@@ -258,14 +258,14 @@ class LogCell:
         Raises:
             ReplayError: the log cannot be read, or has no such window.
         """
-        random = Random(f"{self.seed}/{self.name}")  # noqa: S311  # an experiment, no secret
+        random = seeded(self.seed, self.name)
         log = log_of(self.source)
         consortium = deal(
             log,
             self.organizations,
             shares="uniform",
             processors=self.system_processors,
-            seed=int(random.random() * 2**53),
+            seed=seed_from(random),
         )
         window = window_at_random(log, self.length, consortium, random)
         cluster = self.system_processors // self.organizations
