@@ -29,7 +29,7 @@ from shapleyprio.slurm.channels import CHANNELS
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BenchPart:
     """What can be measured alone, by the function `measure_PART` of a module.
 
     Attributes:
@@ -45,22 +45,22 @@ class Part:
 
 REPLAY = ("replay",)
 PARTS = {
-    "cycle": Part("cycle.cycles"),
-    "ingest": Part("cycle.prune"),
-    "replay": Part("replay.replay", REPLAY),
-    "scale": Part("cycle.scale"),
-    "pool": Part("cycle.pool"),
-    "year": Part("cycle.year", ("replay", "report")),
-    "prune": Part("cycle.prune"),
-    "estimators": Part("replay.estimators", REPLAY, on_logs=True),
-    "predictors": Part("fairness.predictors", REPLAY, on_logs=True),
-    "manipulations": Part("fairness.manipulations", REPLAY, on_logs=True),
-    "splitting": Part("fairness.splitting", REPLAY, on_logs=True),
-    "organizations": Part("fairness.organizations", REPLAY, on_logs=True),
-    "peers": Part("replay.peers", REPLAY, on_logs=True),
-    "recompute": Part("replay.recompute", REPLAY),
-    "exports": Part("replay.exports", REPLAY),
-    "slurm": Part("slurm.costs", ("trial",)),
+    "cycle": BenchPart("cycle.cycles"),
+    "ingest": BenchPart("cycle.prune"),
+    "replay": BenchPart("replay.replay", REPLAY),
+    "scale": BenchPart("cycle.scale"),
+    "pool": BenchPart("cycle.pool"),
+    "year": BenchPart("cycle.year", ("replay", "report")),
+    "prune": BenchPart("cycle.prune"),
+    "estimators": BenchPart("replay.estimators", REPLAY, on_logs=True),
+    "predictors": BenchPart("fairness.predictors", REPLAY, on_logs=True),
+    "manipulations": BenchPart("fairness.manipulations", REPLAY, on_logs=True),
+    "splitting": BenchPart("fairness.splitting", REPLAY, on_logs=True),
+    "organizations": BenchPart("fairness.organizations", REPLAY, on_logs=True),
+    "peers": BenchPart("replay.peers", REPLAY, on_logs=True),
+    "recompute": BenchPart("replay.recompute", REPLAY),
+    "exports": BenchPart("replay.exports", REPLAY),
+    "slurm": BenchPart("slurm.costs", ("trial",)),
 }
 ALL = ("cycle", "ingest", "replay")
 MOST_ORGANIZATIONS = 16
