@@ -179,8 +179,8 @@ def starts_table(arms: Sequence[ArmResult]) -> FittingTable | None:
             whole(errors.forecasts),
             percent(errors.coverage),
             whole(errors.compared),
-            duration(errors.error or 0),
-            duration(errors.slurm_error or 0),
+            duration(errors.error_seconds or 0),
+            duration(errors.squeue_error_seconds or 0),
         )
         for arm in arms
         if (errors := arm.trace.start_errors) is not None and errors.compared

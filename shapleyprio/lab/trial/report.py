@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from statistics import fmean
 from typing import Any, Self, TypeVar
@@ -205,7 +205,7 @@ def _arm_as_json(
         "cycles": None if cycles is None else dict(cycles.outcomes),
         "fallen_back": None if cycles is None else cycles.fallen_back,
         "written": None if cycles is None else cycles.written,
-        "starts": None if trace.start_errors is None else trace.start_errors.as_json(),
+        "starts": None if trace.start_errors is None else asdict(trace.start_errors),
         "real_seconds": round(trace.real_seconds, 1),
         **({"jobs": _jobs(executed)} if with_jobs else {}),
     }

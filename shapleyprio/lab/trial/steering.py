@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from itertools import dropwhile
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
@@ -43,26 +42,15 @@ class StartErrors:
         forecasts: how many there were, one for each job and moment.
         coverage: share of the intervals in which the jobs started; 0 without any.
         compared: how many of them `squeue --start` answered, too.
-        error: median of the absolute errors of these forecasts' medians, in seconds; None without
-            any.
-        slurm_error: that of Slurm's answers.
+        error_seconds: median of the absolute errors of these forecasts' medians; None without any.
+        squeue_error_seconds: that of Slurm's answers.
     """
 
     forecasts: int
     coverage: float
     compared: int
-    error: float | None
-    slurm_error: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns a value for json.dumps."""
-        return {
-            "forecasts": self.forecasts,
-            "coverage": self.coverage,
-            "compared": self.compared,
-            "error_seconds": self.error,
-            "squeue_error_seconds": self.slurm_error,
-        }
+    error_seconds: float | None
+    squeue_error_seconds: float | None
 
 
 def starts_by_slurm(cluster: PrivateSlurm) -> dict[int, int]:
@@ -87,8 +75,8 @@ def errors_of(said: Sequence[SaidStart], starts: Mapping[int, int]) -> StartErro
         forecasts=len(known),
         coverage=covered / len(known) if known else 0.0,
         compared=len(both),
-        error=float(median(abs(ours - start) for ours, _, start in both)) if both else None,
-        slurm_error=float(median(abs(slurms - start) for _, slurms, start in both))
+        error_seconds=float(median(abs(ours - start) for ours, _, start in both)) if both else None,
+        squeue_error_seconds=float(median(abs(slurms - start) for _, slurms, start in both))
         if both
         else None,
     )

@@ -26,11 +26,11 @@ def said(job_id: int, median: int, by_slurm: int | None) -> SaidStart:
 def test_errors_are_compared_where_both_said_something_of_a_job_that_started() -> None:
     everything = [said(1, 100, 160), said(1, 120, 130), said(2, 50, None), said(3, 10, 10)]
     assert errors_of(everything, {1: 105, 2: 90}) == StartErrors(
-        forecasts=3, coverage=1 / 3, compared=2, error=10.0, slurm_error=40.0
+        forecasts=3, coverage=1 / 3, compared=2, error_seconds=10.0, squeue_error_seconds=40.0
     )
 
 
 def test_without_any_start_there_is_no_error() -> None:
     assert errors_of([said(1, 100, 160)], {}) == StartErrors(
-        forecasts=0, coverage=0.0, compared=0, error=None, slurm_error=None
+        forecasts=0, coverage=0.0, compared=0, error_seconds=None, squeue_error_seconds=None
     )
