@@ -18,7 +18,6 @@ from shapleyprio.common.wording import visible
 from shapleyprio.config import connect, load_config
 from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.checking.check_host import check_host
-from shapleyprio.daemon.client.checks import check_clients
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.port import Slurm, SlurmError
 
@@ -39,23 +38,14 @@ def command(
     """Compare the configuration with the live cluster and this host.
 
     Run it as the daemon's user: it also finds out whether that user can keep the store where the
-    configuration says, whether the address for metrics is free, and whether users can ask the
-    daemon.
+    configuration says, and whether the address for metrics is free.
 
     Exit codes: 0 all is well, though there may be notices; 1 warnings; 2 the configuration
     itself cannot be used; 3 errors.
     """
     config = load_config(config_path)
     slurm = None if cluster_independent else connect(config)
-    found = (
-        []
-        if slurm is None
-        else [
-            *check(config, slurm, int(time.time())),
-            *check_host(config),
-            *check_clients(config),
-        ]
-    )
+    found = [] if slurm is None else [*check(config, slurm, int(time.time())), *check_host(config)]
     findings = sorted(found, key=lambda one: list(Severity).index(one.severity))
     counts = Counter(finding.severity for finding in findings)
     version = None if slurm is None else _version(slurm)
