@@ -38,7 +38,7 @@ def command(
     """Compare the configuration with the live cluster and this host.
 
     Run it as the daemon's user: it also finds out whether that user can keep the store where the
-    configuration says, and whether the address for metrics is free.
+    configuration says.
 
     Exit codes: 0 all is well, though there may be notices; 1 warnings; 2 the configuration
     itself cannot be used; 3 errors.

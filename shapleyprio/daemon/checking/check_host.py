@@ -15,7 +15,7 @@ from sqlalchemy.engine import make_url
 
 from shapleyprio.common.databases import database_url
 from shapleyprio.common.shipped import find
-from shapleyprio.config import Address, Config
+from shapleyprio.config import Config
 from shapleyprio.daemon.estimation.worker import numpy_is_missing
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.layout import Layout
@@ -23,7 +23,7 @@ from shapleyprio.store import Store, StoreError
 
 
 def check_host(config: Config) -> Iterator[Finding]:
-    """Yields what is wrong with the store, the address and the replays, as this user finds them.
+    """Yields what is wrong with the store and the replays, as this user finds them.
 
     Nothing is written.
 
@@ -32,7 +32,6 @@ def check_host(config: Config) -> Iterator[Finding]:
     """
     file = make_url(config.store.url).database if config.store.url.startswith("sqlite") else None
     unwritable = None if file is None else _unwritable(Path(file))
-    is_steered = False
     journal = config.store.journal
     if journal is not None and (finding := _unwritable(journal, "store.journal")) is not None:
         yield finding
@@ -40,13 +39,12 @@ def check_host(config: Config) -> Iterator[Finding]:
         yield unwritable
     else:
         try:
-            is_steered = _is_steered(config.store.url)
+            if (store := Store.open_existing(config.store.url)) is not None:
+                store.close()
         except StoreError as error:
             yield Finding(
                 Severity.ERROR, "store.url", str(error), "until then the daemon exits with code 4"
             )
-    if config.metrics.address is not None and not is_steered:
-        yield from _address(config.metrics.address)
     if config.drift.interval is not None and numpy_is_missing():
         yield Finding(
             Severity.NOTICE,
@@ -81,42 +79,6 @@ def _unwritable(file: Path, subject: str = "store.url") -> Finding | None:
     else:
         return None
     return Finding(Severity.ERROR, subject, problem, remedy)
-
-
-def _is_steered(url: str) -> bool:
-    """Returns whether a daemon that uses this store runs, which then has the address.
-
-    Raises:
-        StoreError: there is a store, and it cannot be used.
-    """
-    store = Store.open_existing(url)
-    if store is None:
-        return False
-    with store:
-        for cluster in store.clusters():
-            with store.cluster(cluster).reading() as view:
-                lease = view.lease.read()
-            if lease is not None and lease.is_held and lease.age <= lease.ttl:
-                return True
-    return False
-
-
-def _address(address: Address) -> Iterator[Finding]:
-    try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-        family, *_, where = found[0]
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(where)
-            probe.listen()  # two may bind it where neither listens yet
-    except OSError as error:
-        yield Finding(
-            Severity.WARNING,
-            "metrics.address",
-            f"cannot listen on {address.host}:{address.port} ({error.strerror}): until it can, the "
-            "daemon steers without metrics, page and answers over the network",
-            'choose another address, or "off", unless it will be free',
-        )
 
 
 UNIT = "systemd/shapleyprio.service"

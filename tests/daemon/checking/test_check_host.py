@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +12,7 @@ from shapleyprio.daemon.checking import check_host as module
 from shapleyprio.daemon.checking.check_host import check_host
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import Store
-from tests.daemon.consortium import NAME, config
-from tests.daemon.serving.sites import HOST, free_port
-from tests.leases import take_away
+from tests.daemon.consortium import config
 
 
 @pytest.fixture
@@ -24,9 +20,8 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
-def findings(file: Path, port: int | None = None, **sections: Any) -> list[Finding]:
-    address = "off" if port is None else f"{HOST}:{port}"
-    found = config(store={"url": f"sqlite:///{file}"}, metrics={"address": address}, **sections)
+def findings(file: Path) -> list[Finding]:
+    found = config(store={"url": f"sqlite:///{file}"})
     return [one for one in check_host(found) if one.subject != "drift.interval"]
 
 
@@ -68,21 +63,6 @@ def test_a_store_of_a_test_version_is_an_error(file: Path) -> None:
     connection.close()
     (found,) = findings(file)
     assert "give the store an empty database" in found.message
-
-
-def test_a_port_that_is_taken_is_a_warning_unless_the_daemon_has_it(file: Path) -> None:
-    port = free_port()
-    assert findings(file, port) == []
-    with socket.create_server((HOST, port)):
-        (found,) = findings(file, port)
-        assert (found.severity, found.subject) == (Severity.WARNING, "metrics.address")
-        assert "in use" in found.message
-        with (
-            Store.open(f"sqlite:///{file}", create=True) as store,
-            store.cluster(NAME).transaction() as transaction,
-        ):
-            take_away(transaction)
-        assert findings(file, port) == []
 
 
 def test_without_the_packages_that_replay_there_is_no_drift(
