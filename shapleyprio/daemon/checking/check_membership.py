@@ -132,8 +132,7 @@ def check_ownership(
 ) -> Iterator[Finding]:
     """Yields a notice of what changed hands lately, or will in the next cycle.
 
-    Likewise of a beginning of the ledger that was configured when there was one already, and of a
-    ledger that is another cluster's.
+    Likewise of a beginning of the ledger that was configured when there was one already.
 
     A store that is not there yet, or cannot be read, has nothing to say to this.
 
@@ -154,7 +153,6 @@ def check_ownership(
         return
     if watermark is not None:
         yield from _opening(config.fairness.since, watermark.opened)
-    yield from _namesake(cluster, tenures, members)
     yield from _findings(
         tenures.moves(now - RECENT_SECONDS),
         "since {}",
@@ -174,19 +172,6 @@ def _opening(since: int | None, opened: int) -> Iterator[Finding]:
             "fairness.since",
             f"has no effect: a ledger is open already, and counts work since {clock_time(opened)}",
             "another store (`store.url`) would open a new ledger, without the history of this one",
-        )
-
-
-def _namesake(cluster: str, tenures: Tenures, members: Membership) -> Iterator[Finding]:
-    known = {tenure.name for tenure in tenures if tenure.kind == "node"}
-    if known and members.nodes and known.isdisjoint(members.nodes):
-        yield Finding(
-            Severity.WARNING,
-            "ClusterName",
-            f"the store has other nodes for {cluster!r} ({host_list_of(sorted(known))}): they may "
-            "be another cluster's of the same ClusterName, and the two would be mixed up",
-            "give each cluster a ClusterName of its own, or this one another store, unless all "
-            "nodes are new",
         )
 
 

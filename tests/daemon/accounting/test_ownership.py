@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -468,17 +467,3 @@ def test_check_says_that_a_ledger_which_is_open_begins_when_it_began(
     finding = service.findings(later)["fairness.since"]
     assert finding.severity is Severity.NOTICE
     assert finding.message.endswith(f"counts work since {clock_time(opened)}")
-
-
-def test_check_warns_of_a_store_that_has_another_cluster_of_the_same_name(store: Store) -> None:
-    configured = config(PHYSICS, BIOLOGY, store={"url": url_of(store)})
-    service = Service(Cluster(), store, configured)
-    service.run()
-    assert "ClusterName" not in service.findings(configured)
-    layout = service.slurm.layout()
-    service.slurm.layout_changes = {
-        "nodes": {f"z{name}": replace(node, name=f"z{name}") for name, node in layout.nodes.items()}
-    }
-    finding = service.findings(configured)["ClusterName"]
-    assert finding.severity is Severity.WARNING
-    assert finding.message.startswith("the store has other nodes for 'c1' (a[1-2],b1)")
