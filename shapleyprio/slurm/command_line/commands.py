@@ -18,7 +18,7 @@ from shapleyprio.common.workers import PYTHON
 from shapleyprio.slurm.command_line import alarmed
 from shapleyprio.slurm.command_line.complaints import daemon_away, daemon_of, failure, no_answer
 from shapleyprio.slurm.command_line.orders import Orders
-from shapleyprio.slurm.port import SlurmError, SlurmRefusedError, SlurmUnavailableError, unchecked
+from shapleyprio.slurm.port import SlurmError, SlurmUnavailableError, unchecked
 
 FOREIGN = ("SACCT_", "SQUEUE_", "SPRIO_", "SDIAG_", "SCONTROL_", "SLURM_CLUSTERS", "SLURM_TIME_")
 """Variables by which a user changes what the commands print or whom they ask."""
@@ -313,8 +313,6 @@ class SlurmCommands:
             process.wait()
 
     def _not_started(self, program: str, error: OSError) -> SlurmError:
-        if error.errno == errno.E2BIG:
-            return SlurmRefusedError(f"{program}: the list of jobs is too long for one command")
         if error.filename == ALARMED[0]:
             return SlurmUnavailableError(
                 f"{program} cannot be started: this user may not run the Python that starts it,"
