@@ -167,8 +167,6 @@ def _instant(value: object) -> int | None:
 
 def _weight(value: object) -> str:
     text = _text(value)
-    if text == "cpu":
-        return "cpus"
     if text not in {"cpus", "billing"} and not re.fullmatch(r"gres/[\w.-]+(:[\w.-]+)?", text):
         raise ValueError
     return text
