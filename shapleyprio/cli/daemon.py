@@ -41,9 +41,6 @@ from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.store import ClusterStore, Store, StoreError
 
-MOVES_SHOWN = 20
-"""Lines of nodes and accounts that change hands, unless all are asked for."""
-
 
 def render(console: Console, forecast: Forecast, *, verbose: bool) -> None:
     """Prints the ranking, what changes, and how much would be written.
@@ -51,7 +48,7 @@ def render(console: Console, forecast: Forecast, *, verbose: bool) -> None:
     Args:
         console: where to.
         forecast: what the cycle found.
-        verbose: print every write, and all that changes hands.
+        verbose: print every write.
     """
 
     def say(line: str) -> None:
@@ -62,11 +59,8 @@ def render(console: Console, forecast: Forecast, *, verbose: bool) -> None:
     console.print(_table(forecast))
     for line in _changes(forecast):
         say(line)
-    moves = together(forecast.moves)
-    for what, change, _ in moves if verbose else moves[:MOVES_SHOWN]:
+    for what, change, _ in together(forecast.moves):
         say(f"{visible(what)}: {change} from now on")
-    if not verbose and len(moves) > MOVES_SHOWN:
-        say(f"{len(moves) - MOVES_SHOWN} more lines of what changes hands; --verbose shows them")
     for name in forecast.without_any:
         say(holds_nothing(name))
     if verbose:

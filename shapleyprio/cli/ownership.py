@@ -58,7 +58,6 @@ correction_options = together(
     [
         since_option,
         click.option("--yes", is_flag=True, help="Make the change; otherwise it is only shown."),
-        click.option("--verbose", is_flag=True, help="Show every line of what changes."),
         config_option,
         pool_option,
         json_option,
@@ -138,7 +137,6 @@ def _correct(
     pool: str | None,
     since: int,
     yes: bool,
-    verbose: bool,
     json_file: Path | None,
 ) -> None:
     whole = load_config(config_path)
@@ -175,7 +173,7 @@ def _correct(
         with termination_unwinds(), private_copy(config.store.url, [ledger]) as (copy, _):
             holders, found = run(copy)
     if write_json(json_file, outcome_as_json(found, done=yes)):
-        render_outcome(standard_output(), found, done=yes, verbose=verbose)
+        render_outcome(standard_output(), found, done=yes)
         for line in objections(holders, members):
             click.echo(visible(line))
 

@@ -189,15 +189,6 @@ def test_what_the_configuration_says_otherwise_is_pointed_out(steered: CommandLi
     assert "the configuration" not in steered.run(*RECOUNT).stdout
 
 
-def test_many_lines_are_cut_unless_all_are_asked_for(
-    mistaken: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shapleyprio.cli.shown.ownership_tables.LINES_SHOWN", 1)
-    lines = mistaken.run(*RECOUNT).stdout.splitlines()
-    assert lines[1] == "1 more line; --verbose shows them"
-    assert "nodes a[1-2]: nobody" in mistaken.run(*RECOUNT, "--verbose").stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from shapleyprio.cli.options.types import ALWAYS
 from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable
-from shapleyprio.common.wording import MISSING, clock_time, count, percent, signed_duration, visible
+from shapleyprio.common.wording import MISSING, clock_time, percent, signed_duration, visible
 from shapleyprio.config.membership import Membership
 from shapleyprio.daemon.accounting.allocating import CorrectedTenures
 from shapleyprio.daemon.accounting.moves import called, holds_nothing, in_words
@@ -28,9 +28,6 @@ from shapleyprio.daemon.accounting.ownership import (
 from shapleyprio.fairness.ledger import Standing
 from shapleyprio.fairness.tenure import NOBODY, Kind, Tenures
 from shapleyprio.store import CorrectionRow
-
-LINES_SHOWN = 20
-"""Lines of what a correction changes, unless all are asked for."""
 
 Held = tuple[tuple[str, int | None], ...]
 """Organizations that held something one after the other, each with its first second."""
@@ -145,28 +142,20 @@ def outcome_as_json(found: CorrectedOwnership, *, done: bool) -> dict[str, Any]:
     }
 
 
-def render_outcome(
-    console: Console, found: CorrectedOwnership, *, done: bool, verbose: bool
-) -> None:
+def render_outcome(console: Console, found: CorrectedOwnership, *, done: bool) -> None:
     """Prints what a correction changes, or has changed if it is done.
 
     Args:
         console: where to.
         found: what the correction found.
         done: whether the store has it.
-        verbose: print every line.
     """
     if not found.tenures:
         click.echo("already recorded so; nothing to correct")
         return
-    lines = list(_changes(_changed(each) for each in found.tenures))
-    shown = lines if verbose else lines[:LINES_SHOWN]
-    for line in shown:
+    for line in _changes(_changed(each) for each in found.tenures):
         click.echo(visible(line))
-    if len(shown) < len(lines):
-        click.echo(f"{count(len(lines) - len(shown), 'more line')}; --verbose shows them")
-    table = _standings(found)
-    console.print(table)
+    console.print(_standings(found))
     click.echo(f"as of {clock_time(found.t)}, with direct contributions")
     if done:
         click.echo(f"done; recorded as correction {found.number}")
