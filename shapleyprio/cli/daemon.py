@@ -36,7 +36,6 @@ from shapleyprio.daemon.steering.composition import CycleMaker, await_cluster
 from shapleyprio.daemon.steering.daemon import Daemon, DaemonParts
 from shapleyprio.daemon.steering.dry_run import DryRun, Forecast, rehearse
 from shapleyprio.daemon.steering.metrics import Metrics
-from shapleyprio.daemon.steering.worker_metrics import EstimateGauges, ForecastGauges
 from shapleyprio.fairness.tenure import NOBODY
 from shapleyprio.slurm.access import CommandLineAccess
 from shapleyprio.store import ClusterStore, Store, StoreError
@@ -205,9 +204,10 @@ def command(
         metrics = Metrics(ledgers[0])
         # who runs no second cycle waits for the estimate of the first
         patience = config.estimation.time_limit if once else PATIENCE_SECONDS
-        gauges = EstimateGauges(metrics.registry)
-        foreseen = None if once or dry_run else ForecastGauges(metrics.registry)
-        cycles = CycleMaker(config, lease.store, journal, gauges, url, patience, foreseen)
+        foresees = not (once or dry_run)
+        cycles = CycleMaker(
+            config, lease.store, journal, metrics, url, patience, forecasts=foresees
+        )
         stack.callback(cycles.stop)
 
         drift = LiveDrift(lease.store, url, metrics)

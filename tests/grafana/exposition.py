@@ -11,12 +11,6 @@ from shapleyprio.daemon.ranking.observing import JobsFound
 from shapleyprio.daemon.ranking.ranking import Ranked
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.daemon.steering.report import CycleReport
-from shapleyprio.daemon.steering.worker_metrics import (
-    EstimateGauges,
-    EstimateMetrics,
-    ForecastGauges,
-    ForecastMetrics,
-)
 from shapleyprio.fairness.pool import PartState, PoolPart
 from shapleyprio.store import (
     DriftRow,
@@ -70,10 +64,9 @@ def everything() -> str:
     )
     metrics.publish_changes([Change(at=1, kind="upgrade", what="Slurm 1 \u2192 2")])
     metrics.publish_drifts(drifts, {"recorded": (2, 1)}, seconds=1.5)
-    EstimateMetrics("c", EstimateGauges(metrics.registry)).publish_estimate([estimate], seconds=1.5)
-    forecasts = ForecastMetrics("c", ForecastGauges(metrics.registry))
-    forecasts.publish_forecasts(1, 1.5, {"a": 60})
-    forecasts.publish_scores([ForecastScore(lead="up to 1 h", count=1, coverage=1, error=1)])
+    metrics.publish_estimate([estimate], seconds=1.5)
+    score = ForecastScore(lead="up to 1 h", count=1, coverage=1, error=1)
+    metrics.publish_forecasts(1, 1.5, {"a": 60}, [score])
     return generate_latest(metrics.registry).decode()
 
 

@@ -40,7 +40,7 @@ class EstimatePublisher(Protocol):
             result: the word of a `WorkResult` other than ``ok``.
         """
 
-    def withdraw(self) -> None:
+    def withdraw_estimate(self) -> None:
         """Shows the last estimate no more."""
 
 
@@ -130,7 +130,7 @@ class LiveEstimates:
         self._worker.stop()
         self._thread.shutdown(wait=True)
         self._worker.close()
-        self._publisher.withdraw()
+        self._publisher.withdraw_estimate()
 
     def _await(self, running: Future[tuple[EstimateAnswer, float]]) -> None:
         """Waits for as long as a cycle may, and says so where that is long."""

@@ -69,13 +69,16 @@ class ForecastingWorker(StoreWorker[ForecastRequest, ForecastAnswer]):
 class ForecastPublisher(Protocol):
     """Publishes what became of forecasts, as the daemon's metrics do."""
 
-    def publish_forecasts(self, t: int, seconds: float, waits: Mapping[str, int]) -> None:
+    def publish_forecasts(
+        self, t: int, seconds: float, waits: Mapping[str, int], scores: Sequence[ForecastScore]
+    ) -> None:
         """Publishes that there are forecasts.
 
         Args:
             t: second that they are of.
             seconds: that they took.
             waits: organization -> wait in seconds that a small job is expected to have.
+            scores: what the last month's forecasts were worth.
         """
 
     def publish_forecast_failure(self, result: str) -> None:
@@ -85,10 +88,7 @@ class ForecastPublisher(Protocol):
             result: the word of a `WorkResult` other than ``ok``.
         """
 
-    def publish_scores(self, scores: Sequence[ForecastScore]) -> None:
-        """Publishes what the last month's forecasts were worth."""
-
-    def withdraw(self) -> None:
+    def withdraw_forecasts(self) -> None:
         """Shows the last forecasts no more."""
 
 
@@ -239,7 +239,7 @@ class LiveForecasts:
             wait([self._running], LOST_SECONDS)
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._worker.close()
-        self._publisher.withdraw()
+        self._publisher.withdraw_forecasts()
 
     def _due(self, make: Callable[[], ForecastRequest]) -> ForecastRequest | None:
         """Returns what to ask; None where nothing has happened since it was asked."""
@@ -294,8 +294,8 @@ class LiveForecasts:
         self._seconds = seconds = self._clock() - began
         self._rests_until = self._clock() + REST * answer.cpu_seconds
         with self._store.reading() as view:
-            self._publisher.publish_scores(scores_of(view, request.t))
-        self._publisher.publish_forecasts(request.t, seconds, answer.small_waits)
+            scores = scores_of(view, request.t)
+        self._publisher.publish_forecasts(request.t, seconds, answer.small_waits, scores)
         log.debug("starts forecast", t=request.t, jobs=len(rows), seconds=round(seconds, 3))
 
     def _ask(self, config: Config, request: ForecastRequest, time_limit: float) -> ForecastAnswer:

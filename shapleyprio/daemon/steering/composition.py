@@ -21,12 +21,7 @@ from shapleyprio.daemon.forecasting.live import WORKER as FORECASTER
 from shapleyprio.daemon.forecasting.live import ForecastingWorker, LiveForecasts
 from shapleyprio.daemon.ledgers import cluster_of
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.daemon.steering.worker_metrics import (
-    EstimateGauges,
-    EstimateMetrics,
-    ForecastGauges,
-    ForecastMetrics,
-)
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.fairness.pool import cluster_behind
 from shapleyprio.fairness.tenure import LEFT_OUT, NOBODY
 from shapleyprio.slurm.port import Slurm, SlurmUnavailableError
@@ -42,10 +37,10 @@ class CycleMaker:
         config: to begin with; its cluster is known.
         store: of the cluster.
         journal: with which they go on while the store is away; None if there is none.
-        gauges: where estimates are shown.
+        metrics: where estimates and forecasts are shown.
         url: of the store.
         patience: seconds for which a cycle waits for an estimate.
-        forecast_gauges: where forecasts are shown; None to make none.
+        forecasts: whether to make any.
     """
 
     def __init__(
@@ -53,19 +48,20 @@ class CycleMaker:
         config: Config,
         store: ClusterStore,
         journal: Journal | None,
-        gauges: EstimateGauges,
+        metrics: Metrics,
         url: str,
         patience: float,
-        forecast_gauges: ForecastGauges | None = None,
+        *,
+        forecasts: bool,
     ) -> None:
         self._config = config
         self._store = store
         self._journal = journal
-        self._gauges = gauges
+        self._metrics = metrics
         self._url = url
         self._patience = patience
         # who has no use for estimates may not have what both need
-        self._forecast_gauges = None if numpy_is_missing() else forecast_gauges
+        self._has_forecasts = forecasts and not numpy_is_missing()
         self._estimates: dict[str, LiveEstimates] = {}
         self._forecasts: dict[str, LiveForecasts] = {}
 
@@ -111,19 +107,19 @@ class CycleMaker:
         self._estimates[store.cluster] = LiveEstimates(
             store,
             EstimationWorker(self._url, store.cluster, WORKER),
-            EstimateMetrics(store.cluster, self._gauges),
+            self._metrics.of(store.cluster),
             patience=self._patience,
         )
         return self._estimates[store.cluster]
 
     def _forecasts_of(self, store: ClusterStore) -> LiveForecasts | None:
         known = self._forecasts.get(store.cluster)
-        if self._forecast_gauges is None or (known is not None and not known.is_stopped):
+        if not self._has_forecasts or (known is not None and not known.is_stopped):
             return known
         self._forecasts[store.cluster] = LiveForecasts(
             store,
             ForecastingWorker(self._url, store.cluster, FORECASTER),
-            ForecastMetrics(store.cluster, self._forecast_gauges),
+            self._metrics.of(store.cluster),
         )
         return self._forecasts[store.cluster]
 

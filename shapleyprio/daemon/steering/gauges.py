@@ -1,4 +1,4 @@
-"""What metrics show of the last cycle, the last replay and the last changes."""
+"""What metrics show of the last cycle, changes, replay, estimate and forecasts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import get_args
 
 from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.drift.figures import alone_gains_of, drifts_of, unfairness_of
+from shapleyprio.daemon.forecasting.scores import ForecastScore
 from shapleyprio.daemon.pushing.by_hand import Kind
 from shapleyprio.daemon.steering.report import CycleReport
 from shapleyprio.fairness.pool import PartState
-from shapleyprio.store import DriftRow, StandingRow
+from shapleyprio.store import DriftRow, EstimateRow, StandingRow
 
 BY_ORGANIZATION = {
     "contribution_part_seconds": (
@@ -117,6 +118,35 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "drift_window_seconds": ("Length of the last window that was replayed.", ()),
     "drift_duration_seconds": ("How long the last replay took.", ()),
+    # of the last estimate that succeeded
+    "estimate_timestamp_seconds": (
+        "Time of the last estimate of contributions, by the cluster's clock.",
+        (),
+    ),
+    "estimate_duration_seconds": ("How long the last estimate took.", ()),
+    "estimate_coalitions": ("How many coalitions were valued for the last estimate.", ()),
+    "estimate_error_part_seconds": (
+        "Standard error of its estimated contribution; 0 if all coalitions were valued.",
+        ("organization",),
+    ),
+    # of the last forecasts that succeeded
+    "forecast_timestamp_seconds": (
+        "Time of the last forecasts of starts, by the cluster's clock.",
+        (),
+    ),
+    "forecast_duration_seconds": ("How long the last forecasts took.", ()),
+    "organization_expected_wait_seconds": (
+        "Wait that a job of one processor and a minute would have, submitted at that time.",
+        ("organization",),
+    ),
+    "forecast_coverage_ratio": (
+        "Share of the last month's intervals in which the jobs started, by how long ahead.",
+        ("lead",),
+    ),
+    "forecast_error_seconds": (
+        "Median absolute error of the last month's medians, by how long ahead.",
+        ("lead",),
+    ),
 }
 """Metric without prefix -> its help text and its labels but for cluster."""
 
@@ -157,6 +187,29 @@ def of_drift(
         "drift_reference_info": [((rows[0].reference,), 1)],
         "drift_window_seconds": [((), rows[0].t - rows[0].begin)],
         "drift_duration_seconds": [((), seconds)],
+    }
+
+
+def of_estimate(rows: Sequence[EstimateRow], seconds: float) -> Found:
+    """Returns how exact an estimate is, how old, and what it cost."""
+    return {
+        "estimate_timestamp_seconds": [((), rows[0].t)],
+        "estimate_duration_seconds": [((), seconds)],
+        "estimate_coalitions": [((), rows[0].coalitions)],
+        "estimate_error_part_seconds": [((row.organization,), row.error) for row in rows],
+    }
+
+
+def of_forecasts(
+    t: int, seconds: float, waits: Mapping[str, int], scores: Sequence[ForecastScore]
+) -> Found:
+    """Returns how old forecasts are, what they cost and say, and how good those before were."""
+    return {
+        "forecast_timestamp_seconds": [((), t)],
+        "forecast_duration_seconds": [((), seconds)],
+        "organization_expected_wait_seconds": [((name,), wait) for name, wait in waits.items()],
+        "forecast_coverage_ratio": [((score.lead,), score.coverage) for score in scores],
+        "forecast_error_seconds": [((score.lead,), score.error) for score in scores],
     }
 
 

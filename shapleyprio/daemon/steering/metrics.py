@@ -12,11 +12,21 @@ from prometheus_client.registry import Collector
 from shapleyprio.common.wording import DAY, HOUR
 from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.drift.messages import DriftResult
+from shapleyprio.daemon.estimation.messages import WorkResult
+from shapleyprio.daemon.forecasting.scores import ForecastScore
 from shapleyprio.daemon.pushing.lasting import ASKED, BROKEN, KEPT
-from shapleyprio.daemon.steering.gauges import GAUGES, Found, of_changes, of_cycle, of_drift
+from shapleyprio.daemon.steering.gauges import (
+    GAUGES,
+    Found,
+    of_changes,
+    of_cycle,
+    of_drift,
+    of_estimate,
+    of_forecasts,
+)
 from shapleyprio.daemon.steering.report import FAILURES, CycleReport
 from shapleyprio.fairness.pool import cluster_behind
-from shapleyprio.store import DriftRow
+from shapleyprio.store import DriftRow, EstimateRow
 
 RECORDS = ("seen", "kept", "unstarted", "quarantined", "late", "withdrawn")
 
@@ -113,6 +123,18 @@ class Counters:
             ["cluster", "result"],
             registry=registry,
         )
+        self.estimates = Counter(
+            "shapleyprio_estimates",
+            "Estimates of contributions by result.",
+            ["cluster", "result"],
+            registry=registry,
+        )
+        self.forecasts = Counter(
+            "shapleyprio_forecasts",
+            "Forecasts of all waiting jobs' starts by result.",
+            ["cluster", "result"],
+            registry=registry,
+        )
         self.drift_until = Gauge(
             "shapleyprio_drift_timestamp_seconds",
             "End of the last window that was replayed, by the cluster's clock.",
@@ -130,6 +152,8 @@ class Counters:
             (self.cycles, OUTCOMES),
             (self.submissions, SUBMISSIONS),
             (self.drift_runs, [result.value for result in DriftResult]),
+            (self.estimates, [result.value for result in WorkResult]),
+            (self.forecasts, [result.value for result in WorkResult]),
         ):
             for value in values:
                 counter.labels(ledger, value)
@@ -142,9 +166,10 @@ class Counters:
 
 
 class Metrics(Collector):
-    """Counters of the daemon's life, and what the last cycle and the last replay found.
+    """Counters of the daemon's life, and what was found last.
 
-    Standings are there if the last cycle succeeded, drifts if the last replay did.
+    Standings are there if the last cycle succeeded, drifts if the last replay did; the last good
+    estimate and the last good forecasts stay.
 
     Args:
         cluster: its name, or that of one of its ledgers if pools split it; `of` has the others.
@@ -161,6 +186,8 @@ class Metrics(Collector):
         self._of_cycle: Found = {}
         self._of_changes: Found = {}
         self._of_drift: Found = {}
+        self._of_estimate: Found = {}
+        self._of_forecasts: Found = {}
         self._by_ledger: dict[str, Metrics] = {cluster: self}
         if beside is None:
             self.registry = CollectorRegistry()
@@ -173,7 +200,8 @@ class Metrics(Collector):
     @property
     def found(self) -> Found:
         """What is known of the ledger, for `GAUGES`."""
-        return {**self._of_changes, **self._of_cycle, **self._of_drift}
+        beside = {**self._of_drift, **self._of_estimate, **self._of_forecasts}
+        return {**self._of_changes, **self._of_cycle, **beside}
 
     def of(self, ledger: str) -> Metrics:
         """Returns the metrics of a ledger of the cluster, which are collected with these."""
@@ -245,8 +273,36 @@ class Metrics(Collector):
         self._of_drift = {}
         self.counters.drift_runs.labels(self._cluster, result).inc()
 
+    def publish_estimate(self, rows: Sequence[EstimateRow], seconds: float) -> None:
+        """Takes over an estimate, and how long it took."""
+        self._of_estimate = of_estimate(rows, seconds)
+        self.counters.estimates.labels(self._cluster, WorkResult.OK.value).inc()
+
+    def publish_estimate_failure(self, result: str) -> None:
+        """Counts an estimate that failed; the age of the last one stays visible."""
+        self.counters.estimates.labels(self._cluster, result).inc()
+
+    def withdraw_estimate(self) -> None:
+        """Shows the last estimate no more; what was counted stays."""
+        self._of_estimate = {}
+
+    def publish_forecasts(
+        self, t: int, seconds: float, waits: Mapping[str, int], scores: Sequence[ForecastScore]
+    ) -> None:
+        """Takes over forecasts, how long they took, and what those before were worth."""
+        self._of_forecasts = of_forecasts(t, seconds, waits, scores)
+        self.counters.forecasts.labels(self._cluster, WorkResult.OK.value).inc()
+
+    def publish_forecast_failure(self, result: str) -> None:
+        """Counts forecasts that failed; the age of the last ones stays visible."""
+        self.counters.forecasts.labels(self._cluster, result).inc()
+
+    def withdraw_forecasts(self) -> None:
+        """Shows the last forecasts no more; what was counted stays."""
+        self._of_forecasts = {}
+
     def collect(self) -> Iterator[Metric]:
-        """Yields whether we lead, and what the last cycle and replay found, if they succeeded."""
+        """Yields whether we lead, and what was found last."""
         if self.leads is not None:
             leader = GaugeMetricFamily(
                 "shapleyprio_leader",

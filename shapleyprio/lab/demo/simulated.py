@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import structlog
-from prometheus_client import CollectorRegistry
 
 from shapleyprio.common.wording import DAY
 from shapleyprio.config import Config
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.daemon.steering.worker_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.lab.demo.consortium import (
     CLUSTER,
@@ -65,7 +64,7 @@ class SimulatedStage:
         self._estimates = LiveEstimates(
             store,
             EstimationWorker(config.store.url, CLUSTER, WORKER),
-            EstimateMetrics(CLUSTER, EstimateGauges(CollectorRegistry())),
+            Metrics(CLUSTER),
             # an hour of this cluster passes while a worker starts
             patience=config.estimation.time_limit,
         )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from shapleyprio.daemon.estimation import live
@@ -24,7 +23,7 @@ from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.messages import EstimateRequest, WaitingJob
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.daemon.steering.worker_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.replay.workloads.choices import EXACT_ORGANIZATIONS
 from shapleyprio.store import Store
 from tests.daemon.consortium import FIRST, LAST, NAME, Cluster, config
@@ -70,12 +69,13 @@ class Daemon:
 
     def start(self) -> None:
         """Begins anew, with nothing in memory."""
-        self.registry = CollectorRegistry()
+        metrics = Metrics(NAME)
+        self.registry = metrics.registry
         self.worker = EstimationWorker(self.url, NAME, self.program)
         self.estimates = LiveEstimates(
             self.store.cluster(NAME),
             self.worker,
-            EstimateMetrics(NAME, EstimateGauges(self.registry)),
+            metrics,
             self.patience,
         )
         self.read(self.config)
@@ -259,7 +259,7 @@ def test_estimates_that_come_late_do_not_make_the_rule_go_back_and_forth(daemon:
     daemon.estimates = LiveEstimates(
         daemon.store.cluster(NAME),
         worker,
-        EstimateMetrics(NAME, EstimateGauges(CollectorRegistry())),
+        Metrics(NAME),
         0.0,
     )
     daemon.read(daemon.config)
@@ -326,7 +326,7 @@ def estimate_of_many(url: str, drawn: int) -> list[EstimateRow]:
         estimates = LiveEstimates(
             store.cluster(NAME),
             EstimationWorker(url, NAME, WORKER),
-            EstimateMetrics(NAME, EstimateGauges(CollectorRegistry())),
+            Metrics(NAME),
             PATIENCE_SECONDS,
             draw_seed=lambda: drawn,
         )

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from signal import SIGKILL, SIGSTOP, Signals
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from prometheus_client import CollectorRegistry
-
 from shapleyprio.daemon.estimation.estimating import StoreEstimator
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.messages import WorkResult
 from shapleyprio.daemon.estimation.worker import WORKER, EstimationWorker
-from shapleyprio.daemon.steering.worker_metrics import EstimateGauges, EstimateMetrics
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.store import Store, StoreError
 
 if TYPE_CHECKING:
@@ -74,7 +72,7 @@ class _CheckedEstimates(LiveEstimates):
     def __init__(self, estimation: Estimation, store: ClusterStore) -> None:
         self._estimation = estimation
         self._hurt = _HurtWorker(estimation)
-        metrics = EstimateMetrics(estimation.name, EstimateGauges(CollectorRegistry()))
+        metrics = Metrics(estimation.name)
         super().__init__(store, self._hurt, metrics, PATIENCE_SECONDS, draw_seed=lambda: 7)
 
     def contributions(self, *arguments: Any, **named: Any) -> Contributions | None:

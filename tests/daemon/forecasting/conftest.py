@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from shapleyprio.daemon.estimation.live import LiveEstimates
 from shapleyprio.daemon.estimation.worker import WORKER as ESTIMATOR
@@ -14,12 +13,7 @@ from shapleyprio.daemon.estimation.worker import EstimationWorker
 from shapleyprio.daemon.forecasting.forecasting import StoreForecaster
 from shapleyprio.daemon.forecasting.live import WORKER, ForecastingWorker, LiveForecasts
 from shapleyprio.daemon.steering.cycle import Cycle
-from shapleyprio.daemon.steering.worker_metrics import (
-    EstimateGauges,
-    EstimateMetrics,
-    ForecastGauges,
-    ForecastMetrics,
-)
+from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.store import Store
 from tests.daemon.consortium import NAME, Cluster, config
 
@@ -52,17 +46,18 @@ class Foreseeing:
 
     def start(self) -> None:
         """Begins anew, with nothing in memory."""
-        self.registry = CollectorRegistry()
+        metrics = Metrics(NAME)
+        self.registry = metrics.registry
         self.forecasts = LiveForecasts(
             self.store.cluster(NAME),
             ForecastingWorker(self.url, NAME, self.program),
-            ForecastMetrics(NAME, ForecastGauges(self.registry)),
+            metrics,
             clock=lambda: self.now,
         )
         self.estimates = LiveEstimates(
             self.store.cluster(NAME),
             EstimationWorker(self.url, NAME, ESTIMATOR),
-            EstimateMetrics(NAME, EstimateGauges(self.registry)),
+            metrics,
             PATIENCE_SECONDS,
         )
         self.cycle = Cycle(

@@ -13,7 +13,6 @@ from shapleyprio.daemon.pushing.rollback import roll_back
 from shapleyprio.daemon.steering import composition
 from shapleyprio.daemon.steering.daemon import Daemon, DaemonParts
 from shapleyprio.daemon.steering.metrics import Metrics
-from shapleyprio.daemon.steering.worker_metrics import EstimateGauges
 from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.slurm.port import SlurmUnavailableError
 from shapleyprio.store import Store
@@ -70,9 +69,10 @@ class Changing:
             self.file,
             self.lease.store,
             None,
-            EstimateGauges(metrics.registry),
+            metrics,
             url,
             PATIENCE_SECONDS,
+            forecasts=False,
         )
         self.stop_estimators = cycles.stop
         self.daemon = Daemon(

@@ -47,6 +47,8 @@ NAMES = {
     "shapleyprio_ranking_rule_info": "gauge",
     "shapleyprio_foreign_priorities": "gauge",
     "shapleyprio_drift_runs": "counter",
+    "shapleyprio_estimates": "counter",
+    "shapleyprio_forecasts": "counter",
     "shapleyprio_drift_timestamp_seconds": "gauge",
     "shapleyprio_build_info": "gauge",
     "shapleyprio_organization_wait_seconds": "histogram",
@@ -189,7 +191,10 @@ def test_nothing_but_that_nothing_was_done_is_claimed_before_the_first_cycle(
     assert {name for name, count in answer.items() if count} == {"shapleyprio_build_info"}
     assert answer.keys() - {"shapleyprio_build_info"} == {
         f"shapleyprio_{what}_total"
-        for what in ("records", "pushes", "cycles", "submissions", "store_conflicts", "drift_runs")
+        for what in (
+            *("records", "pushes", "cycles", "submissions", "store_conflicts"),
+            *("drift_runs", "estimates", "forecasts"),
+        )
     }
 
 
