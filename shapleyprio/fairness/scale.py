@@ -17,20 +17,15 @@ class Scale:
     """The points that an order of organizations is worth on Slurm's priority scale.
 
     Attributes:
-        base: points of the last organization: well above 0, so that nothing clamps at the floor
-            and jobs without an organization come last.
-        step: points between neighbors.
-        holds: whether a step exceeds what all other factors together can add, so that no job of
-            a lower organization ever overtakes one of a higher.
+        step: points between neighbors, and of the last organization: well above 0, so that nothing
+            clamps at the floor and jobs without an organization come last.
     """
 
-    base: int
     step: int
-    holds: bool
 
     def points(self, level: int) -> int:
         """Returns the points at a level; the last organization is at level 0."""
-        return self.base + level * self.step
+        return (level + 1) * self.step
 
     def points_of(self, order: Sequence[str]) -> dict[str, int]:
         """Returns organization -> its points.
@@ -38,7 +33,7 @@ class Scale:
         Args:
             order: organizations, the first to be served first.
 
-        >>> Scale(base=500, step=500, holds=False).points_of(["gamma", "alpha", "beta"])
+        >>> Scale(step=500).points_of(["gamma", "alpha", "beta"])
         {'gamma': 1500, 'alpha': 1000, 'beta': 500}
         """
         return {
@@ -56,16 +51,16 @@ def scale(organizations: int, others: int, influence: int | None) -> Scale:
         influence: points between the first and the last organization; None for strict order.
 
     >>> scale(3, others=1_100_000, influence=None)
-    Scale(base=2000000, step=2000000, holds=True)
+    Scale(step=2000000)
     >>> scale(3, others=1_100_000, influence=1000)
-    Scale(base=500, step=500, holds=False)
+    Scale(step=500)
     """
     if influence is None:
         largest_step = LARGEST_PRIORITY // max(organizations, 1)
         step = min(max(MINIMUM_STEP, _round_up(others + 1)), largest_step)
     else:
         step = max(influence // max(organizations - 1, 1), 1)
-    return Scale(base=step, step=step, holds=step > others)
+    return Scale(step)
 
 
 def _round_up(number: int) -> int:
