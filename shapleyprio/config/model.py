@@ -119,7 +119,7 @@ class Config(ConfigSection):
         problems += _guarantee_in_another_weight(self)
         problems += _estimates_too_old(self)
         problems += alike_in_pools(self.pools, self.push.channel, table=self.push.table is not None)
-        if CHANNELS[self.push.channel].needs_qos:
+        if CHANNELS[self.push.channel].carrier == "QOS":
             problems += _no_qos(self.organizations, self.push.channel)
         if problems:
             raise ContradictionError(problems)

@@ -135,8 +135,6 @@ def foreign(
         managed: key of a target -> what we wrote there before.
         ours: values that may be ours all the same.
     """
-    if not channel.yields:
-        return []
     found = [target for target in targets if channel.is_foreign(target.value)]
     if channel.per_job:
         return [

@@ -66,7 +66,7 @@ class Arm:
     @property
     def needs_qos(self) -> bool:
         """Whether every organization needs a QOS of its own."""
-        return self.channel is not None and CHANNELS[self.channel].needs_qos
+        return self.channel is not None and CHANNELS[self.channel].carrier == "QOS"
 
     @property
     def knows_users(self) -> bool:

@@ -38,7 +38,6 @@ class AccountPriorities(Channel):
     admin_level = "Operator"
     factor = "Assoc"
     follows_late = True
-    yields = True
 
     def targets(
         self,

@@ -120,12 +120,10 @@ class Channel(ABC):
         job_field: the field of jobs that it writes; None if it writes no jobs.
         smallest, largest: the values that Slurm takes.
         admin_level: the AdminLevel that a user needs to write it.
-        needs_qos: whether every organization with accounts needs a QOS of its own.
         factor: the one of Slurm's priority factors that carries the points; None for a summand
             of its own.
         follows_late: whether pending jobs follow what was written only when Slurm next computes
             their priorities.
-        yields: whether a value that somebody else has set since we wrote stays.
     """
 
     name: ClassVar[str]
@@ -136,10 +134,8 @@ class Channel(ABC):
     smallest: ClassVar[int]
     largest: ClassVar[int]
     admin_level: ClassVar[Literal["Operator", "Administrator"]]
-    needs_qos: ClassVar[bool] = False
     factor: ClassVar[str | None] = None
     follows_late: ClassVar[bool] = False
-    yields: ClassVar[bool] = False
 
     @property
     def per_job(self) -> bool:
@@ -221,8 +217,8 @@ class Channel(ABC):
         return None
 
     def is_foreign(self, value: int) -> bool:  # noqa: ARG002 - others need it
-        """Returns whether a value that is not ours was set by somebody."""
-        return True
+        """Returns whether a value that is not ours was set by somebody, and stays."""
+        return False
 
     @abstractmethod
     def value(self, original: int, points: int) -> int:

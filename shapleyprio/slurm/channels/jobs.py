@@ -71,7 +71,6 @@ class SiteFactor(JobChannel):
     name = "site_factor"
     written = "the site factor of the pending jobs"
     called = "site factor"
-    yields = True
     job_field = JobField(
         attribute="site_factor",
         sign=1,

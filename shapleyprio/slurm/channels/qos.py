@@ -23,7 +23,6 @@ class Qos(Channel):
     smallest = 0
     largest = 2**31 - 1
     admin_level = "Administrator"
-    needs_qos = True
     factor = "QOS"
 
     def targets(
