@@ -76,7 +76,8 @@ def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
     if basis.pool is not None and basis.pool.spans_others:
         here = f" at {cluster_behind(basis.cluster)}"
         that_is = [_in_pool(ranked, basis.pool), *that_is, *basis.pool.troubles()]
-    balance = f"{ranked.organization} {_balance(ranked)}{here}"
+    owes = owed(ranked.balance_per_part or 0)
+    balance = f"{ranked.organization} {owes}{here}"
     spread = f"spread over all work done{here and ' there'}"
     if basis.rule == DirectContr.name:
         return [
@@ -90,13 +91,13 @@ def _on_why(ranked: RankedOrganization, basis: Basis, time: str) -> list[str]:
             *ranked.gain.sentences(),
             f"What {ranked.organization} is worth to the others{here} was estimated at "
             f"{clock_time(basis.estimated_at)}; measured by that, as of {time} it "
-            f"{_balance(ranked)}{here}, {spread}.",
+            f"{owes}{here}, {spread}.",
             *that_is,
         ]
     if here:
         return [f"As of {time} {balance}, by the rule {basis.rule}.", *that_is]
     by_balance = ranked.score == ranked.balance
-    why = f"it {_balance(ranked)}" if by_balance else ranked.reason
+    why = f"it {owes}" if by_balance else ranked.reason
     return [
         f"At {time} the rule {basis.rule} gave {ranked.organization} {rank} ({why}).",
         f"That {gives}",
@@ -126,12 +127,6 @@ def _on_fair_share(ranked: RankedOrganization, horizon: int | None) -> str:
         f"{counted(before)} of other organizations would be ahead"
         f"{_by_name(ranked.before_by_fair_share)}."
     )
-
-
-def _balance(ranked: RankedOrganization) -> str:
-    if ranked.balance_per_part is None and ranked.balance:  # a standing of an older release
-        return "is owed" if ranked.balance > 0 else "owes"
-    return owed(ranked.balance_per_part or 0)
 
 
 def _on_fallback(basis: Basis) -> list[str]:

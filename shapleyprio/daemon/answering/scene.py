@@ -18,12 +18,10 @@ from shapleyprio.daemon.answering.explain_ranks import RankedOrganization, rank_
 from shapleyprio.daemon.answering.pool_status import pool_status
 from shapleyprio.daemon.drift.figures import last_window
 from shapleyprio.daemon.pushing.lasting import means
-from shapleyprio.fairness.rules import DirectContr
 from shapleyprio.fairness.runs import Run
 from shapleyprio.fairness.tenure import NOBODY, takes_part
 from shapleyprio.slurm.port import PendingJob, PendingQueue, SlurmError, in_slurms_order
 from shapleyprio.store import (
-    CycleRow,
     ExceptionRow,
     StandingRow,
     View,
@@ -103,7 +101,7 @@ class QueueAndStandings:
             cluster=view.cluster,
             pool=pool_status(view, standings),
             t=standings[0].t if standings else None,
-            rule=_rule(cycle) if standings else None,
+            rule=cycle.rule if cycle else None,
             estimated_at=cycle.estimated_at if cycle else None,
             steering=next(reversed(view.history.steering()), None),
             window=window,
@@ -226,11 +224,6 @@ class QueueAndStandings:
         (organization, outside), _ = entry
         ranked = self._ranked.get(organization)
         return ranked.rank if ranked else len(self._ranked) + 1, outside or organization
-
-
-def _rule(cycle: CycleRow | None) -> str:
-    """Returns the rule that ranked; cycles that do not name one are from when there was one."""
-    return (cycle.rule if cycle else "") or DirectContr.name
 
 
 def _by_age(job: PendingJob) -> tuple[int, int]:
