@@ -261,9 +261,7 @@ _MYSQL = {
 }
 _CONNECTING: Mapping[str, Mapping[str, int]] = {
     "psycopg": _LIBPQ,
-    "psycopg2": _LIBPQ,
     "pymysql": _MYSQL,
-    "mysqldb": _MYSQL,
 }
 """Driver -> how it finds out that a server is not there any more, unless the URL says otherwise."""
 
@@ -277,16 +275,12 @@ def _limits(engine: Engine, *, patient: bool) -> list[str]:
             f"SET statement_timeout = '{0 if patient else STATEMENT_SECONDS}s'",
         ]
     lock = int(BUSY_SECONDS)
-    limits = [
+    return [
         f"SET SESSION innodb_lock_wait_timeout = {lock}",
         f"SET SESSION lock_wait_timeout = {lock}",
+        f"SET SESSION idle_transaction_timeout = {IDLE_SECONDS}",
+        f"SET SESSION max_statement_time = {0 if patient else STATEMENT_SECONDS}",
     ]
-    if getattr(engine.dialect, "is_mariadb", False):  # MySQL has no such limits
-        limits += [
-            f"SET SESSION idle_transaction_timeout = {IDLE_SECONDS}",
-            f"SET SESSION max_statement_time = {0 if patient else STATEMENT_SECONDS}",
-        ]
-    return limits
 
 
 def _sqlite(url: URL) -> Engine:

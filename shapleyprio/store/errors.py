@@ -127,7 +127,7 @@ def _known(cause: BaseException | None) -> tuple[_Kind, str]:
         # the lowest byte is the primary code; Python itself raises some errors without any
         code = getattr(cause, "sqlite_errorcode", 0)
         return _SQLITE.get(code, _SQLITE.get(code & 0xFF, nothing))
-    state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
+    state = getattr(cause, "sqlstate", None)
     if isinstance(state, str) and state in _POSTGRESQL:
         return _POSTGRESQL[state]
     number = cause.args[0] if cause is not None and cause.args else None
