@@ -104,7 +104,7 @@ def _findings(config: Config, slurm: Slurm, now: int) -> Iterator[Finding]:
     yield from _queue(config, claims, queue)
     yield from _unknown_accounts(layout, queue)
     if config.push.table is not None:
-        yield from check_table(config.push.table, layout, claims, queue.jobs, controller.time)
+        yield from check_table(config.push.table, layout, controller.time)
 
 
 def _packages(config: Config) -> Iterator[Finding]:

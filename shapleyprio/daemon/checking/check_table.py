@@ -6,34 +6,23 @@ import os
 import pwd
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from shapleyprio.fairness.tenure import NOBODY
-from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.layout import Layout, SubmissionSettings
 from shapleyprio.slurm.points_table import TableError, read_table
-from shapleyprio.slurm.port import PendingJob
 
 SUBJECT = "push.table"
 PLUGIN = "lua"
 
 
-def check_table(
-    path: Path,
-    layout: Layout,
-    claims: Claims,
-    pending: Sequence[PendingJob],
-    now: int,
-) -> Iterator[Finding]:
+def check_table(path: Path, layout: Layout, now: int) -> Iterator[Finding]:
     """Yields what keeps the table from being written, from being read, or from having an effect.
 
     Args:
         path: of the table.
         layout: the cluster.
-        claims: for which organization jobs count.
-        pending: the jobs that wait.
         now: Slurm's clock, seconds since the epoch.
     """
     if PLUGIN not in layout.submission.plugins:
@@ -54,7 +43,7 @@ def check_table(
         )
         return
     yield from _permissions(path, layout.submission)
-    yield from _content(path, claims, pending, now)
+    yield from _content(path, now)
 
 
 def _permissions(path: Path, submission: SubmissionSettings) -> Iterator[Finding]:
@@ -91,9 +80,7 @@ def _permissions(path: Path, submission: SubmissionSettings) -> Iterator[Finding
         )
 
 
-def _content(
-    path: Path, claims: Claims, pending: Sequence[PendingJob], now: int
-) -> Iterator[Finding]:
+def _content(path: Path, now: int) -> Iterator[Finding]:
     if not path.exists():
         yield Finding(
             Severity.NOTICE,
@@ -119,29 +106,6 @@ def _content(
             f"{path} is {now - table.written} s old and valid for {table.lasts} s: new jobs get "
             "no points from it",
             "start the daemon; if it runs, see its log",
-        )
-        return
-    claimed = {name for name, holder in claims.accounts.items() if holder != NOBODY}
-    if lacking := sorted(claimed - table.points.keys()):
-        yield Finding(
-            Severity.NOTICE,
-            SUBJECT,
-            f"{path} lacks {len(lacking)} accounts that organizations claim, such as {lacking[0]}",
-            "the daemon picks up new accounts within ten minutes, or at a reload",
-        )
-    without = [
-        job
-        for job in pending
-        if job.site_factor == 0 and job.account in table.points and claims.of(job) != NOBODY
-    ]
-    if without:
-        yield Finding(
-            Severity.WARNING,
-            SUBJECT,
-            f"{len(without)} pending jobs, such as {without[0].label}, have none of the points "
-            "that the table has for them",
-            "if the daemon runs, it soon gives them points; if new jobs still come "
-            "without, see the log of slurmctld for lines with lua or shapleyprio",
         )
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from shapleyprio.daemon.checking.check_table import check_table
 from shapleyprio.lab.simulated import SimulatedSlurm
-from shapleyprio.slurm.channels import Claims
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.layout import Layout, SubmissionSettings
 from shapleyprio.slurm.points_table import PointsTable, write_table
@@ -22,7 +21,6 @@ from tests.daemon.consortium import FIRST, LAST, Cluster
 HERE = socket.gethostname()
 GOOD = SubmissionSettings(plugins=frozenset({"lua"}), controller_hosts=(HERE,), slurm_user=0)
 NOBODY_ELSE = 64030
-ACCOUNTS = {"physics": "physics", "biology": "biology", "guest": ""}
 POINTS = {"physics": FIRST, "biology": LAST}
 
 
@@ -43,7 +41,7 @@ def file(slurm: Cluster) -> Iterator[Path]:
 
 def found(slurm: Cluster, file: Path, settings: SubmissionSettings = GOOD) -> list[Finding]:
     layout: Layout = replace(slurm.layout(), submission=settings)
-    findings = list(check_table(file, layout, Claims(ACCOUNTS), slurm.jobs(), slurm.now))
+    findings = list(check_table(file, layout, slurm.now))
     assert all(one.remedy and "\n" not in one.message + one.remedy for one in findings)
     return findings
 
@@ -123,19 +121,3 @@ def test_an_old_table_is_a_warning(slurm: Cluster, file: Path) -> None:
     severity, message = only(found(slurm, file))
     assert severity is Severity.WARNING
     assert "901 s old" in message
-
-
-def test_a_table_that_lacks_accounts_is_noticed(slurm: Cluster, file: Path) -> None:
-    write_table(file, PointsTable(written=slurm.now, lasts=900, points={"physics": FIRST}))
-    severity, message = only(found(slurm, file))
-    assert severity is Severity.NOTICE
-    assert "such as biology" in message
-
-
-def test_waiting_jobs_without_their_points_are_counted(slurm: Cluster, file: Path) -> None:
-    slurm.fill("guest")
-    for account in ("physics", "biology", "guest"):
-        slurm.submit(account, processing_time=9)
-    severity, message = only(found(slurm, file))
-    assert severity is Severity.WARNING
-    assert message.startswith("2 pending jobs, such as 2,")
