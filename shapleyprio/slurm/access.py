@@ -6,7 +6,6 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.command_line.config import configuration
@@ -141,21 +140,8 @@ class Rights:
         return self.operator or account in self.coordinates
 
 
-class Access(Protocol):
-    """What Slurm knows of users; its methods raise SlurmError if it does not answer."""
-
-    def authentication(self) -> Authentication:
-        """Reads by what it knows who asks."""
-
-    def rights(self, user: str) -> Rights:
-        """Reads what a user may see."""
-
-    def account(self, user: str, named: str) -> str:
-        """Reads to which account a user's job goes that names one, or none: empty if to none."""
-
-
 class CommandLineAccess:
-    """The protocol `Access`, through scontrol and sacctmgr.
+    """What Slurm knows of users, through scontrol and sacctmgr; raises SlurmError if it is away.
 
     Args:
         timeout_seconds: time limit of one command.

@@ -22,7 +22,7 @@ from shapleyprio.daemon.answering.explain import NothingToExplainError
 from shapleyprio.daemon.answering.inquiries import Asker, Inquiry, InquiryAnswer, payload
 from shapleyprio.daemon.forecasting.live import NoForecastsError
 from shapleyprio.daemon.serving.responses import failure, line
-from shapleyprio.slurm.access import Access, Authentication, Munge, Rights
+from shapleyprio.slurm.access import Authentication, CommandLineAccess, Munge, Rights
 from shapleyprio.slurm.port import SlurmError, SlurmRefusedError
 from shapleyprio.store import StoreError
 
@@ -64,7 +64,7 @@ class Askers:
 
     def __init__(
         self,
-        access: Access,
+        access: CommandLineAccess,
         munge: Callable[[Path | None], Munge] = Munge,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

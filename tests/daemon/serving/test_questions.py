@@ -20,7 +20,7 @@ from shapleyprio.daemon.client import ClientSettings, DaemonError, ask, asking, 
 from shapleyprio.daemon.serving import Site, questions, site
 from shapleyprio.daemon.serving.questions import Askers, Questions
 from shapleyprio.daemon.steering.metrics import Metrics
-from shapleyprio.slurm.access import Authentication, Rights
+from shapleyprio.slurm.access import Authentication, CommandLineAccess, Rights
 from shapleyprio.slurm.port import PendingQueue, SlurmRefusedError, SlurmUnavailableError
 from tests.daemon.consortium import NAME, Cluster, Service, brings, config, rank_by_estimate
 from tests.daemon.serving.sites import HOST, free_port
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 OWNER, OTHER, BOSS, COORDINATOR = "games", "mail", "news", "lp"
 
 
-class Directory:
+class Directory(CommandLineAccess):
     """What Slurm knows of users."""
 
     def __init__(self) -> None:
