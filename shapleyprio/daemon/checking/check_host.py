@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import re
 import socket
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from shapleyprio.daemon.estimation.worker import numpy_is_missing
 from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.slurm.layout import Layout
 from shapleyprio.store import Store, StoreError
+from shapleyprio.store.engine import check_place
 
 
 def check_host(config: Config) -> Iterator[Finding]:
@@ -30,20 +29,22 @@ def check_host(config: Config) -> Iterator[Finding]:
     Args:
         config: the configuration.
     """
-    file = make_url(config.store.url).database if config.store.url.startswith("sqlite") else None
-    unwritable = None if file is None else _unwritable(Path(file))
-    journal = config.store.journal
-    if journal is not None and (finding := _unwritable(journal, "store.journal")) is not None:
-        yield finding
-    if unwritable is not None:
-        yield unwritable
-    else:
+    database = (
+        make_url(config.store.url).database if config.store.url.startswith("sqlite") else None
+    )
+    for key, file in (("store.journal", config.store.journal), ("store.url", database)):
         try:
-            if (store := Store.open_existing(config.store.url)) is not None:
+            if file is not None:
+                check_place(Path(file), create=True)
+            if key == "store.url" and (store := Store.open_existing(config.store.url)) is not None:
                 store.close()
         except StoreError as error:
             yield Finding(
-                Severity.ERROR, "store.url", str(error), "until then the daemon exits with code 4"
+                Severity.ERROR,
+                key,
+                str(error),
+                "check as the daemon's user (runuser -u shapleyprio): without it the daemon exits "
+                "with code 4",
             )
     if config.drift.interval is not None and numpy_is_missing():
         yield Finding(
@@ -53,32 +54,6 @@ def check_host(config: Config) -> Iterator[Finding]:
             "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]', or set "
             'drift.interval to "off"',
         )
-
-
-def _user() -> str:
-    return pwd.getpwuid(os.geteuid()).pw_name
-
-
-def _unwritable(file: Path, subject: str = "store.url") -> Finding | None:
-    """Returns why this user cannot keep a database of SQLite in the file; None if it can.
-
-    Args:
-        file: for the database.
-        subject: the key that names it.
-    """
-    folder = file.parent
-    user = _user()
-    if not folder.is_dir():
-        problem, remedy = f"{folder} is not a directory", f"make it: install -d -o {user} {folder}"
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        problem = f"user {user} may not write to {folder}, as SQLite has to"
-        remedy = "check as the daemon's user (runuser -u shapleyprio), or give that user the folder"
-    elif file.exists() and not os.access(file, os.R_OK | os.W_OK):
-        problem = f"user {user} may not write to {file}"
-        remedy = "check as the daemon's user (runuser -u shapleyprio), or give that user the file"
-    else:
-        return None
-    return Finding(Severity.ERROR, subject, problem, remedy)
 
 
 UNIT = "systemd/shapleyprio.service"
