@@ -15,10 +15,10 @@ from shapleyprio.cli.options.json_output import STDOUT
 from shapleyprio.cli.options.shared import config_option
 from shapleyprio.common.errors import OutputError
 from shapleyprio.common.output import whole_file
-from shapleyprio.config import Config, connect
 from shapleyprio.daemon.checking.draft import draft
+from shapleyprio.slurm.adapters import connect
 from shapleyprio.slurm.layout import Layout
-from shapleyprio.slurm.port import SlurmError
+from shapleyprio.slurm.port import Connection, SlurmError
 
 DAEMON = "shapleyprio"
 """The daemon's user and group, where its packages or systemd have made them."""
@@ -33,18 +33,8 @@ DAEMON = "shapleyprio"
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--cluster-independent", is_flag=True, help="Write an example; do not contact Slurm.")
-@click.option(
-    "--bin-directory",
-    type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
-    help="Where Slurm's commands are.  [default: the PATH]",
-)
 def command(
-    config_path: Path,
-    output: Path | None,
-    bin_directory: Path | None,
-    *,
-    force: bool,
-    cluster_independent: bool,
+    config_path: Path, output: Path | None, *, force: bool, cluster_independent: bool
 ) -> None:
     """Write a configuration drawn from the live cluster.
 
@@ -58,7 +48,7 @@ def command(
         raise OutputError(
             f"{target}: already exists; --force overwrites it, --output FILE writes another"
         )
-    text = draft(None if cluster_independent else _layout(bin_directory))
+    text = draft(None if cluster_independent else _layout())
     if target == STDOUT:
         click.echo(text, nl=False)
         return
@@ -88,11 +78,9 @@ def _keep_private(file: int) -> None:
             os.fchown(file, 0, group)
 
 
-def _layout(bin_directory: Path | None) -> Layout:
-    known = {"slurm": {"bin_directory": bin_directory and str(bin_directory)}}
-    config = Config.model_validate(known | {"organization": [{"name": "draft"}]})
+def _layout() -> Layout:
     try:
-        return connect(config).layout()
+        return connect(Connection()).layout()
     except SlurmError as error:
         raise type(error)(
             f"{error}; --cluster-independent writes an example without asking Slurm"
