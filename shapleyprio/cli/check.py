@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from shapleyprio.cli.options.json_output import json_option, write_json
 from shapleyprio.cli.options.shared import config_option
-from shapleyprio.cli.shown.tables import Cells, FittingColumn, FittingTable, standard_output
 from shapleyprio.common.wording import visible
 from shapleyprio.config import connect, load_config
 from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.checking.check_host import check_host
-from shapleyprio.slurm.findings import Finding, Severity
+from shapleyprio.slurm.findings import Severity
 from shapleyprio.slurm.port import Slurm, SlurmError
 
-COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTICE: "cyan"}
 EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}
 
 
@@ -52,7 +48,9 @@ def command(
     numbers = {f"{severity}s": counts[severity] for severity in Severity}
     rows = [asdict(finding) for finding in findings]
     if write_json(json_file, {"slurm_version": version, "findings": rows} | numbers):
-        render(standard_output(), findings)
+        for finding in findings:
+            line = f"{finding.subject}: {finding.message}; {finding.remedy}"
+            click.echo(visible(f"{finding.severity}: {line}"))
         summary = ", ".join(
             f"{counts[severity]} {severity}{'s' * (counts[severity] != 1)}" for severity in Severity
         )
@@ -66,21 +64,3 @@ def _version(slurm: Slurm) -> str | None:
         return slurm.layout().version
     except SlurmError:
         return None
-
-
-def render(console: Console, findings: Sequence[Finding]) -> None:
-    """Prints a table on a terminal, else one line for each finding."""
-    if not console.is_terminal:
-        for finding in findings:
-            line = f"{finding.subject}: {finding.message}; {finding.remedy}"
-            click.echo(visible(f"{finding.severity}: {line}"))
-    elif findings:
-        severities = [finding.severity for finding in findings]
-        colors = [COLORS[severity] for severity in severities]
-        columns = (
-            FittingColumn("severity", severities, Cells.NAME, style=colors),
-            FittingColumn("subject", [finding.subject for finding in findings], Cells.TEXT),
-            FittingColumn("what was found", [finding.message for finding in findings], Cells.TEXT),
-            FittingColumn("what to do", [finding.remedy for finding in findings], Cells.TEXT),
-        )
-        console.print(FittingTable(columns, spaced=True))

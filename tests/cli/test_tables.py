@@ -20,10 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from shapleyprio.cli import check, main
+from shapleyprio.cli import main
 from shapleyprio.cli.shown.tables import WIDEST_TABLE, Cells, FittingColumn, FittingTable
 from shapleyprio.daemon.answering.status import read_status
-from shapleyprio.slurm.findings import Finding, Severity
 from shapleyprio.store import DriftRow
 from tests.daemon.consortium import NAME, NOW
 from tests.daemon.forecasting.examples import forecast
@@ -48,7 +47,6 @@ COMMANDS = (
     "db status",
     "ownership",
     CORRECTION,
-    "check",
 )
 HEADINGS = {
     "status": "organization nodes earned got balance late or ahead priority pending running",
@@ -66,9 +64,8 @@ REMEDY = "check that SlurmctldHost in slurm.conf is right and that slurmctld run
 
 
 @pytest.fixture
-def lived(steered: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """There are cycles, one of which failed, writes, drifts, findings and large numbers."""
-    monkeypatch.setattr(check, "connect", lambda _: steered.slurm)
+def lived(steered: CommandLine) -> CommandLine:
+    """There are cycles, one of which failed, writes, drifts and large numbers."""
     steered.slurm.wait(3_000_000)
     steered.slurm.fill("biology", 10**7)
     steered.slurm.submit("physics", processing_time=9)
@@ -115,7 +112,6 @@ def test_on_a_terminal_no_number_is_cut_and_no_line_too_long(lived: CommandLine)
         for width in WIDTHS:
             lines = on_terminal(lived, command, width)
             without_sentences = {
-                "check": lines[1:],
                 "status": lines[:4],
                 "status --waits": lines[-3:],
                 CORRECTION: lines[1:4],
@@ -123,9 +119,8 @@ def test_on_a_terminal_no_number_is_cut_and_no_line_too_long(lived: CommandLine)
             table = without_sentences.get(command, lines)
             shown = [number for line in table for number in A_NUMBER.findall(line)]
             assert shown, command
-            if command != "check":  # whose texts go on in the next line
-                assert set(shown) <= whole, (command, width)
-                assert not any(re.search(r"\d…", line) for line in lines), (command, width)
+            assert set(shown) <= whole, (command, width)
+            assert not any(re.search(r"\d…", line) for line in lines), (command, width)
             if " --dry-run" not in command:  # whose sentences are left to the terminal to wrap
                 assert max(map(len, table)) <= width, command
 
@@ -158,22 +153,6 @@ def test_the_remedy_of_a_failed_cycle_is_whole_on_every_terminal(lived: CommandL
         (heading,) = (line for line in lines if line.split()[-1:] == ["message"])
         column = heading.index("message")
         assert REMEDY in " ".join(" ".join(line[column:] for line in lines).split())
-
-
-def test_no_key_of_the_configuration_is_broken_at_80_columns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    keys = ["fairness.leave_out_partitions", "slurm.allow_unenforced_accounts", "push.channel"]
-    text = "the jobs of this partition have the points of their QOS, since that is what it is for"
-    findings = [Finding(Severity.NOTICE, key, text, f"leave out {key} there") for key in keys]
-    for width in (60, 80, 100, 120):
-        console = Console(width=width, force_terminal=True, file=StringIO(), color_system=None)
-        check.render(console, findings)
-        assert isinstance(console.file, StringIO)
-        shown = console.file.getvalue()
-        assert all(shown.count(key) == 2 for key in keys), shown
-        assert max(map(len, shown.splitlines())) <= width
 
 
 def test_a_terminal_too_narrow_for_a_table_has_a_line_for_each_cell(lived: CommandLine) -> None:

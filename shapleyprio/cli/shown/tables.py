@@ -49,14 +49,12 @@ class FittingColumn:
         cells: texts that may come from outside, row by row.
         kind: what they are.
         leaves: when it is left out where there is little room, 1 first; None for never.
-        style: of the cells, row by row; empty for none.
     """
 
     heading: str
     cells: Sequence[str]
     kind: Cells = Cells.NUMBER
     leaves: int | None = None
-    style: Sequence[str] = ()
 
     @property
     def most(self) -> int:
@@ -94,7 +92,7 @@ class FittingColumn:
 
     def shown(self, row: int) -> Text:
         """Returns a cell as it is shown."""
-        return Text(visible(self.cells[row]), style=self.style[row] if self.style else "")
+        return Text(visible(self.cells[row]))
 
 
 class FittingTable:
@@ -105,20 +103,12 @@ class FittingTable:
     Args:
         columns: from left to right.
         empty: said if there are no rows.
-        spaced: leave a line between rows.
     """
 
-    def __init__(
-        self,
-        columns: Sequence[FittingColumn],
-        *,
-        empty: str = "nothing to show",
-        spaced: bool = False,
-    ) -> None:
+    def __init__(self, columns: Sequence[FittingColumn], *, empty: str = "nothing to show") -> None:
         self._columns = columns
         self._rows = len(columns[0].cells)
         self._empty = empty
-        self._spaced = spaced
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
@@ -140,12 +130,7 @@ class FittingTable:
             yield Text(f"no room for: {names}; wider terminals and --json show all", style="dim")
 
     def _table(self, columns: Sequence[FittingColumn], room: int) -> Table:
-        table = Table(
-            box=None,
-            padding=(0, GAP, 1 if self._spaced else 0, 0),
-            pad_edge=False,
-            header_style="underline",
-        )
+        table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="underline")
         for column, width in zip(columns, _widths(columns, room), strict=True):
             number, text = column.kind is Cells.NUMBER, column.kind is Cells.TEXT
             table.add_column(
