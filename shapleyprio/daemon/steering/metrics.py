@@ -50,24 +50,15 @@ class Counters:
     """What is counted from the daemon's start on, for all ledgers of the cluster."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.records = Counter(
-            "shapleyprio_records",
-            "Accounting records by result.",
-            ["cluster", "result"],
-            registry=registry,
-        )
-        self.pushes = Counter(
-            "shapleyprio_pushes",
-            "Writes into Slurm by state.",
-            ["cluster", "state"],
-            registry=registry,
-        )
-        self.cycles = Counter(
-            "shapleyprio_cycles",
-            "Cycles by outcome.",
-            ["cluster", "outcome"],
-            registry=registry,
-        )
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"shapleyprio_{name}", text, ["cluster", *labels], registry=registry)
+
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(f"shapleyprio_{name}", text, ["cluster"], registry=registry)
+
+        self.records = counter("records", "Accounting records by result.", "result")
+        self.pushes = counter("pushes", "Writes into Slurm by state.", "state")
+        self.cycles = counter("cycles", "Cycles by outcome.", "outcome")
         self.seconds = Histogram(
             "shapleyprio_cycle_phase_duration_seconds",
             "How long the phases of a cycle took.",
@@ -81,65 +72,41 @@ class Counters:
             buckets=WAITS,
             registry=registry,
         )
-        self.success = Gauge(
-            "shapleyprio_last_success_timestamp_seconds",
-            "When a cycle last succeeded, by the cluster's clock.",
-            ["cluster"],
-            registry=registry,
+        self.success = gauge(
+            "last_success_timestamp_seconds", "When a cycle last succeeded, by the cluster's clock."
         )
-        self.submissions = Counter(
-            "shapleyprio_submissions",
+        self.submissions = counter(
+            "submissions",
             "Pending jobs, when first seen, by whether the table of points had given them theirs.",
-            ["cluster", "result"],
-            registry=registry,
+            "result",
         )
-        self.table = Gauge(
-            "shapleyprio_table_timestamp_seconds",
+        self.table = gauge(
+            "table_timestamp_seconds",
             "When the table of points was last written, by the cluster's clock.",
-            ["cluster"],
-            registry=registry,
         )
-        self.after_end = Counter(
-            "shapleyprio_work_after_end_processor_seconds",
+        self.after_end = counter(
+            "work_after_end_processor_seconds",
             "Processor-seconds of its jobs after their end; they do not count.",
-            ["cluster", "organization"],
-            registry=registry,
+            "organization",
         )
-        self.guarantees = Counter(
-            "shapleyprio_guarantees",
+        self.guarantees = counter(
+            "guarantees",
             "Jobs that asked for its guarantee, and those for which it was kept or broken.",
-            ["cluster", "organization", "result"],
-            registry=registry,
+            "organization",
+            "result",
         )
-        self.conflicts = Counter(
-            "shapleyprio_store_conflicts",
+        self.conflicts = counter(
+            "store_conflicts",
             "Transactions that the database rolled back because of others and the daemon retried.",
-            ["cluster"],
-            registry=registry,
         )
-        self.drift_runs = Counter(
-            "shapleyprio_drift_runs",
-            "Replays of the last window by result.",
-            ["cluster", "result"],
-            registry=registry,
+        self.drift_runs = counter("drift_runs", "Replays of the last window by result.", "result")
+        self.estimates = counter("estimates", "Estimates of contributions by result.", "result")
+        self.forecasts = counter(
+            "forecasts", "Forecasts of all waiting jobs' starts by result.", "result"
         )
-        self.estimates = Counter(
-            "shapleyprio_estimates",
-            "Estimates of contributions by result.",
-            ["cluster", "result"],
-            registry=registry,
-        )
-        self.forecasts = Counter(
-            "shapleyprio_forecasts",
-            "Forecasts of all waiting jobs' starts by result.",
-            ["cluster", "result"],
-            registry=registry,
-        )
-        self.drift_until = Gauge(
-            "shapleyprio_drift_timestamp_seconds",
+        self.drift_until = gauge(
+            "drift_timestamp_seconds",
             "End of the last window that was replayed, by the cluster's clock.",
-            ["cluster"],
-            registry=registry,
         )
         build = Info("shapleyprio_build", "The version that runs.", registry=registry)
         build.info({"version": version("shapleyprio")})
