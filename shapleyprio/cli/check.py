@@ -15,8 +15,7 @@ from shapleyprio.common.wording import visible
 from shapleyprio.config import connect, load_config
 from shapleyprio.daemon.checking.check import check
 from shapleyprio.daemon.checking.check_host import check_host
-from shapleyprio.slurm.findings import Severity
-from shapleyprio.slurm.port import Slurm, SlurmError
+from shapleyprio.slurm.findings import Finding, Severity
 
 EXIT_CODES = {Severity.ERROR: 3, Severity.WARNING: 1, Severity.NOTICE: 0}
 
@@ -40,27 +39,19 @@ def command(
     itself cannot be used; 3 errors.
     """
     config = load_config(config_path)
-    slurm = None if cluster_independent else connect(config)
-    found = [] if slurm is None else [*check(config, slurm, int(time.time())), *check_host(config)]
+    found: list[Finding] = []
+    if not cluster_independent:
+        found = [*check(config, connect(config), int(time.time())), *check_host(config)]
     findings = sorted(found, key=lambda one: list(Severity).index(one.severity))
     counts = Counter(finding.severity for finding in findings)
-    version = None if slurm is None else _version(slurm)
     numbers = {f"{severity}s": counts[severity] for severity in Severity}
     rows = [asdict(finding) for finding in findings]
-    if write_json(json_file, {"slurm_version": version, "findings": rows} | numbers):
+    if write_json(json_file, {"findings": rows} | numbers):
         for finding in findings:
             line = f"{finding.subject}: {finding.message}; {finding.remedy}"
             click.echo(visible(f"{finding.severity}: {line}"))
         summary = ", ".join(
             f"{counts[severity]} {severity}{'s' * (counts[severity] != 1)}" for severity in Severity
         )
-        click.echo(summary if version is None else visible(f"Slurm {version}: {summary}"))
+        click.echo(summary)
     context.exit(max((EXIT_CODES[severity] for severity in counts), default=0))
-
-
-def _version(slurm: Slurm) -> str | None:
-    """Returns the release of Slurm; None if it cannot be asked, which the findings say."""
-    try:
-        return slurm.layout().version
-    except SlurmError:
-        return None
