@@ -303,3 +303,5 @@ def test_a_job_that_an_admin_puts_first_starts_first_with_priorities_of_associat
     consortium.once()
     waiting = consortium.waiting()
     assert len({waiting[job].site_factor for job in jobs["beta"]}) == 1
+    consortium.succeed("rollback")
+    assert set(consortium.slurm.users_priorities_in_force(MEMBERS).values()) == {0}
