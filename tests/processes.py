@@ -50,3 +50,14 @@ def processes_mentioning(directory: Path) -> list[str]:
         if process.pid != os.getpid() and any(str(directory) in word for word in words):
             found.append(f"{process.pid} {process.name()}")
     return found
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Whether a process does nothing more, though its parent may not have heard of its end.
+
+    That may be frozen, or the first process of a container, which need not wait for any.
+    """
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

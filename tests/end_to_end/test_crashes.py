@@ -17,6 +17,7 @@ from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.store import PushState, Store
 from tests.end_to_end.consortium import ALL_CPUS, GUESTS, MEMBERS, Consortium, RunningDaemon
 from tests.leases import is_locked
+from tests.processes import has_ended
 from tests.store.servers import held_by_another
 
 pytestmark = pytest.mark.real_slurm
@@ -216,14 +217,6 @@ def is_suspended(process: psutil.Process) -> bool:
     except psutil.Error:
         return False
     return True
-
-
-def has_ended(process: psutil.Process) -> bool:
-    """Whether a process does nothing more, though its frozen parent has not heard of its end."""
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def fed(daemon: psutil.Process) -> list[psutil.Process]:

@@ -21,6 +21,7 @@ from shapleyprio.lab.experiment.cells import ExperimentError, Row, WindowsParame
 from shapleyprio.lab.experiment.general import windows_experiment
 from shapleyprio.lab.experiment.keeping import ResultCache
 from shapleyprio.lab.experiment.running import run
+from shapleyprio.lab.testbed.processes import wait_until
 from tests.lab.experiment.examples import (
     Dying,
     Failing,
@@ -29,6 +30,7 @@ from tests.lab.experiment.examples import (
     squares,
     write_log,
 )
+from tests.processes import has_ended
 
 ROOT = Path(__file__).parents[3]
 
@@ -149,8 +151,9 @@ def test_after_a_kill_no_process_is_left_and_finished_cells_are_kept(
     assert children
     process.send_signal(signal_number)
     process.wait()
-    _, alive = psutil.wait_procs(children, timeout=60)
-    assert not alive
+    wait_until(
+        lambda: all(map(has_ended, children)), real_seconds=60, what="the end of its processes"
+    )
     kept = [json.loads(file.read_text())["rows"] for file in cells.glob("*.json")]
     assert kept == [[{"how": "quick", "number": 0, "value": 0.0}]]
 
