@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from enum import StrEnum
 from functools import cache
+from pathlib import Path
 from signal import SIGKILL
 from tempfile import TemporaryFile
 from types import NoneType, UnionType
@@ -92,7 +93,9 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 """Turns off numpy's pools of threads: unused, they would take address space."""
 
 OUT_OF_MEMORY = ("MemoryError", "bad_alloc")
-"""Last words of Python and C++; the kernel gives no warning, and kills."""
+"""Last words of Python and C++; the kernel gives no warning, kills, and counts in ..."""
+
+VMSTAT = Path("/proc/vmstat")
 
 LONGEST_COMPLAINT = 300
 """Characters of the worker's standard error that a message quotes."""
@@ -124,8 +127,7 @@ class Reply:
         late: whether it was killed because its time was up.
         code: its exit code; 0 while it lives.
         complaints: its standard error; empty while it lives.
-        starved: whether it ended for want of memory, as far as can be told: who kills it by hand
-            looks like the kernel.
+        starved: whether it ended for want of memory.
     """
 
     line: str
@@ -175,6 +177,7 @@ class LastingWorker:
             self._kill()
 
         timer = threading.Timer(time_limit, give_up)
+        killed = killed_for_memory()
         timer.daemon = True  # no one waits for a timer of whoever has ended meanwhile
         timer.start()
         try:
@@ -193,7 +196,7 @@ class LastingWorker:
             late=late,
             code=code,
             complaints=complaints,
-            starved=code == -SIGKILL or any(word in complaints for word in OUT_OF_MEMORY),
+            starved=starved(code, complaints, killed),
         )
 
     def stop(self) -> None:
@@ -268,6 +271,29 @@ def last_words(code: int, complaints: str) -> str:
     last = ["no word", *filter(str.strip, complaints.splitlines())][-1][:LONGEST_COMPLAINT]
     ended = f"signal {-code}" if code < 0 else f"exit code {code}"
     return f"the worker ended with {ended}: {last}"
+
+
+def killed_for_memory() -> int:
+    """Counts the processes that the kernel has killed for want of memory since it started."""
+    with suppress(OSError):
+        for line in VMSTAT.read_text(encoding="ascii").splitlines():
+            name, _, number = line.partition(" ")
+            if name == "oom_kill":
+                return int(number)
+    return 0
+
+
+def starved(code: int, complaints: str, killed: int) -> bool:
+    """Returns whether a worker ended for want of memory, not because somebody killed it.
+
+    Args:
+        code: its exit code.
+        complaints: its standard error.
+        killed: what `killed_for_memory` returned while it lived.
+    """
+    if any(word in complaints for word in OUT_OF_MEMORY):
+        return True
+    return code == -SIGKILL and killed_for_memory() > killed
 
 
 def be_worker(lifeline: int, memory_limit: int) -> None:

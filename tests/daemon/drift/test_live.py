@@ -18,6 +18,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
+from shapleyprio.common import workers
 from shapleyprio.daemon.drift.live import WORKER, LiveDrift
 from shapleyprio.daemon.drift.messages import DriftAnswer, DriftResult
 from shapleyprio.daemon.steering.metrics import Metrics
@@ -193,10 +194,26 @@ def test_a_replay_that_needs_too_much_memory_is_given_up(store: Store, url: str)
     assert why.startswith("2 GiB of memory were not enough; raise drift.memory_limit")
 
 
-def test_a_worker_that_is_killed_was_too_large(store: Store, url: str) -> None:
-    found, why = failure(store, url, "import os; os.kill(os.getpid(), 9)")
-    assert found == "too_large"
-    assert why.startswith("the worker ended with signal 9: no word; raise drift.memory_limit, ")
+@pytest.mark.parametrize(
+    ("counted", "result", "advice"),
+    [(1, "too_large", "; raise drift.memory_limit, "), (0, "failed", "")],
+)
+def test_a_worker_that_the_kernel_kills_was_too_large_and_one_that_somebody_kills_was_not(
+    store: Store,
+    url: str,
+    counted: int,
+    result: str,
+    advice: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counter = tmp_path / "vmstat"
+    counter.write_text("pgfault 7\noom_kill 0\n")
+    monkeypatch.setattr(workers, "VMSTAT", counter)
+    count = f"open({str(counter)!r}, 'w').write('pgfault 9\\noom_kill {counted}\\n')"
+    found, why = failure(store, url, f"import os; {count}; os.kill(os.getpid(), 9)")
+    assert found == result
+    assert why.startswith(f"the worker ended with signal 9: no word{advice}")
 
 
 @pytest.mark.parametrize(

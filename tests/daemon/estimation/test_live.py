@@ -393,7 +393,7 @@ def failure(url: str, text: str, **estimation: str) -> tuple[str, str]:
             "failed",
             "the worker printed no answer, but 'what?'",
         ),
-        ("import os; os.kill(os.getpid(), 9)", "too_large", "the worker ended with signal 9"),
+        ("import os; os.kill(os.getpid(), 9)", "failed", "the worker ended with signal 9"),
         (
             WORKER_WITH + "e.StoreEstimator.answer = lambda *_: 1 / 0\nworker.main()",
             "failed",
