@@ -243,8 +243,6 @@ def _value(line: str, key: str, missing: str | None = None) -> str:
     return missing
 
 
-_LARGEST_OWN_PRIORITY = 2**32 - 1
-
 # UserName=root(0), UserName= for the account itself; no name of these has a blank in it
 _IN_FORCE = re.compile(
     r"ClusterName=\S* Account=(?P<account>.+) UserName=(?:(?P<user>.*)\([0-9]+\))?"
@@ -284,7 +282,7 @@ def stored_account_line(line: str) -> StoredAccount | Malformed:
             number=whole("ID", number, 1, LARGEST_ID),
             above=whole("ParentID", above, 0, LARGEST_ID),
             account=account,
-            priority=whole("Priority", priority, 0, _LARGEST_OWN_PRIORITY) if priority else None,
+            priority=whole("Priority", priority, 0, LARGEST_PRIORITY) if priority else None,
         )
     except UnreadableError as error:
         return Malformed("sacctmgr show assoc", line, str(error))
