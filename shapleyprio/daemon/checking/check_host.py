@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import socket
 from collections.abc import Iterator
@@ -29,22 +31,20 @@ def check_host(config: Config) -> Iterator[Finding]:
     Args:
         config: the configuration.
     """
-    database = (
-        make_url(config.store.url).database if config.store.url.startswith("sqlite") else None
-    )
-    for key, file in (("store.journal", config.store.journal), ("store.url", database)):
+    file = make_url(config.store.url).database if config.store.url.startswith("sqlite") else None
+    unusable = None if file is None else _unusable("store.url", Path(file))
+    journal = config.store.journal
+    if journal is not None and (finding := _unusable("store.journal", journal)) is not None:
+        yield finding
+    if unusable is not None:
+        yield unusable
+    else:
         try:
-            if file is not None:
-                check_place(Path(file), create=True)
-            if key == "store.url" and (store := Store.open_existing(config.store.url)) is not None:
+            if (store := Store.open_existing(config.store.url)) is not None:
                 store.close()
         except StoreError as error:
             yield Finding(
-                Severity.ERROR,
-                key,
-                str(error),
-                "check as the daemon's user (runuser -u shapleyprio): without it the daemon exits "
-                "with code 4",
+                Severity.ERROR, "store.url", str(error), "until then the daemon exits with code 4"
             )
     if config.drift.interval is not None and numpy_is_missing():
         yield Finding(
@@ -54,6 +54,21 @@ def check_host(config: Config) -> Iterator[Finding]:
             "install the package shapleyprio-replay, or pip install 'shapleyprio[replay]', or set "
             'drift.interval to "off"',
         )
+
+
+def _unusable(key: str, file: Path) -> Finding | None:
+    """Returns why this user cannot keep a database of SQLite in the file that a key names."""
+    try:
+        check_place(file, create=True)
+    except StoreError as error:
+        folder, user = file.parent, pwd.getpwuid(os.geteuid()).pw_name
+        remedy = (
+            f"check as the daemon's user (runuser -u shapleyprio), or let {user} write there"
+            if folder.is_dir()
+            else f"make it: install -d -o {user} {folder}"
+        )
+        return Finding(Severity.ERROR, key, str(error), remedy)
+    return None
 
 
 UNIT = "systemd/shapleyprio.service"

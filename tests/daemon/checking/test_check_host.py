@@ -36,6 +36,7 @@ def test_a_missing_folder_is_an_error(file: Path) -> None:
     (found,) = findings(file / "no" / "store.db")
     assert (found.severity, found.subject) == (Severity.ERROR, "store.url")
     assert found.message.endswith(f"the directory {file}/no does not exist")
+    assert found.remedy.startswith("make it: install -d -o ")
 
 
 def test_a_folder_of_somebody_else_is_an_error_that_names_the_daemons_user(
@@ -54,6 +55,7 @@ def test_a_store_of_a_newer_release_is_an_error(file: Path) -> None:
     connection.close()
     (found,) = findings(file)
     assert "a newer release wrote it" in found.message
+    assert found.remedy == "until then the daemon exits with code 4"
 
 
 def test_a_store_of_a_test_version_is_an_error(file: Path) -> None:
