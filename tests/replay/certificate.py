@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from shapleyprio.fairness.worth import Moments
 from shapleyprio.replay.engine.schedule import Schedule
+from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 from tests.replay.literal import kai_shares
 
@@ -105,7 +106,7 @@ class Walk:
         self.processing_time: list[int] = workload.processing_time.tolist()
         self.processors: list[int] = workload.processors.tolist()
         self.estimate = [
-            max(limit, time)
+            time if limit == UNKNOWN else limit
             for limit, time in zip(workload.limit.tolist(), self.processing_time, strict=True)
         ]
         self.owned: list[int] = workload.owned.tolist()
@@ -376,10 +377,11 @@ class _Certificate:
         """Whether the organization's head would delay a job for which processors are reserved."""
         walk = self.walk
         job, free, reserved = walk.head(organization), walk.free, t
-        for running in sorted(walk.running, key=lambda running: running.estimated_end):
-            if free >= needed and running.estimated_end > reserved:
+        ends = ((max(one.estimated_end, t + 1), one.processors) for one in walk.running)
+        for end, processors in sorted(ends):
+            if free >= needed and end > reserved:
                 break
-            free, reserved = free + running.processors, running.estimated_end
+            free, reserved = free + processors, end
         return t + walk.estimate[job] > reserved and walk.processors[job] > free - needed
 
     def _explain(self, t: int, organization: int, processors: int) -> None:

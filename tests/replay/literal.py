@@ -16,6 +16,7 @@ from itertools import chain, combinations, pairwise, permutations
 from math import factorial, fsum, log
 from random import Random
 
+from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
 Coalition = frozenset[int]
@@ -47,9 +48,9 @@ class Start:
     def end(self) -> int:
         return self.start + self.task.processing_time
 
-    @property
-    def estimated_end(self) -> int:
-        return self.start + self.task.estimate
+    def estimated_end(self, t: int) -> int:
+        """When it is expected to end: one that is overdue in the next second."""
+        return max(self.start + self.task.estimate, t + 1)
 
 
 def tasks_of(workload: Workload) -> list[Task]:
@@ -57,7 +58,7 @@ def tasks_of(workload: Workload) -> list[Task]:
     tasks = []
     for job in range(len(workload.job)):
         processors = int(workload.processors[job])
-        processing_time = int(workload.processing_time[job])
+        processing_time, limit = int(workload.processing_time[job]), int(workload.limit[job])
         rigid = workload.wide == "rigid"
         task = Task(
             job=job,
@@ -66,7 +67,7 @@ def tasks_of(workload: Workload) -> list[Task]:
             position=int(workload.position[job]),
             processing_time=processing_time,
             processors=processors if rigid else 1,
-            estimate=max(int(workload.limit[job]), processing_time),
+            estimate=processing_time if limit == UNKNOWN else limit,
         )
         tasks += [task] * (1 if rigid else processors)
     return sorted(tasks, key=lambda task: (task.release, task.position))
@@ -236,7 +237,7 @@ class CoalitionSchedule:
             return False
         if blocked is None:
             return True
-        ends = sorted(start.estimated_end for start in self.running(t))
+        ends = sorted(start.estimated_end(t) for start in self.running(t))
         reserved = next(end for end in ends if self._free_at(end, t) >= blocked.processors)
         left_over = self._free_at(reserved, t) - blocked.processors
         return t + task.estimate <= reserved or task.processors <= left_over
@@ -244,7 +245,7 @@ class CoalitionSchedule:
     def _free_at(self, later: int, t: int) -> int:
         """Processors free later, as far as it is known at t."""
         return self.processors - sum(
-            start.task.processors for start in self.running(t) if start.estimated_end > later
+            start.task.processors for start in self.running(t) if start.estimated_end(t) > later
         )
 
 

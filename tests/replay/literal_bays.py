@@ -141,7 +141,7 @@ class ConfinedSchedule(CoalitionSchedule):
         self, task: Task, wanted: list[Processor], needed: int, bays: list[int], t: int
     ) -> bool:
         """Whether so many processors of these bays would be free later for it."""
-        ends = sorted(start.estimated_end for start in self.running(t))
+        ends = sorted(start.estimated_end(t) for start in self.running(t))
         reserved = next(end for end in (t, *ends) if self.free_later(end, bays, t) >= needed)
         left_over = self.free_later(reserved, bays, t) - needed
         taken = sum(bay in bays for bay, _ in wanted)
@@ -152,7 +152,7 @@ class ConfinedSchedule(CoalitionSchedule):
         held = [
             bay
             for start, held in zip(self.starts, self.held, strict=True)
-            if start.end > t and start.estimated_end > later
+            if start.end > t and start.estimated_end(t) > later
             for bay, _ in held
         ]
         return sum(bay in bays for bay, _ in self.everything) - sum(x in bays for x in held)

@@ -94,9 +94,7 @@ class Keeping(literal.CoalitionSchedule):
 
     def freeing(self, t: int) -> dict[str, Freeing]:
         """When processors will be free; nothing if jobs do not ask ahead."""
-        ends = [
-            (max(start.estimated_end, t + 1), start.task.processors) for start in self.running(t)
-        ]
+        ends = [(start.estimated_end(t), start.task.processors) for start in self.running(t)]
         return {"": Freeing(self.free(t), ends)} if self.ahead else {}
 
     def decide(self, t: int, pick: literal.Pick, random: Random | None = None) -> None:
@@ -172,7 +170,7 @@ class KeepingWhole(Keeping):
     def _may_start_beside(self, task: literal.Task, t: int, reserved: list[literal.Task]) -> bool:
         if task.processors > self.free(t):
             return False
-        ends = sorted(start.estimated_end for start in self.running(t))
+        ends = sorted(start.estimated_end(t) for start in self.running(t))
         for number in range(1, len(reserved) + 1):
             wanted = sum(one.processors for one in reserved[:number])
             until = next(end for end in ends if self._free_at(end, t) >= wanted)
@@ -225,7 +223,7 @@ class KeepingInBays(ConfinedSchedule):
     def freeing(self, t: int) -> dict[str, Freeing]:
         """When processors of each partition will be free; nothing if jobs do not ask ahead."""
         held = [
-            (max(start.estimated_end, t + 1), [bay for bay, _ in held])
+            (start.estimated_end(t), [bay for bay, _ in held])
             for start, held in zip(self.starts, self.held, strict=True)
             if start.end > t
         ]

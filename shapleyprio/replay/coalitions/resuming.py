@@ -23,6 +23,7 @@ from shapleyprio.replay.engine.state import (
 )
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.workloads.bays import COUNT_BITS, OWNER_BITS, PLACE_BITS, Bays
+from shapleyprio.replay.workloads.log import UNKNOWN
 
 END_BITS = 39
 """Bits for an end, with the coalition above them; no game ends later (`game.LATEST_END`)."""
@@ -76,8 +77,7 @@ def bounds_of(jobs: Jobs, limit: Ints) -> Bounds:
 
     A job that is started at its release is the first whose processing time runs out of what is
     certain of it; how many of them start later, the schedules themselves say (`guessing`). What may
-    pass another job depends on a guess as soon as one is released that has no time limit, or is
-    expected to exceed it.
+    pass another job depends on a guess as soon as one is released that has no time limit.
 
     Args:
         jobs: of a game.
@@ -86,7 +86,7 @@ def bounds_of(jobs: Jobs, limit: Ints) -> Bounds:
     guessed = jobs.certain < jobs.processing_time
     surely = int((jobs.release + jobs.certain)[guessed].min(initial=NEVER))
     if jobs.backfill[0]:
-        guessed &= limit < jobs.processing_time
+        guessed &= limit == UNKNOWN
         at_most = int(jobs.release[guessed].min(initial=NEVER))
         return Bounds(min(surely, at_most), at_most)
     return Bounds(surely, NEVER)

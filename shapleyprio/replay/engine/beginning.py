@@ -31,7 +31,6 @@ def jobs_of(workload: Workload) -> Jobs:
     k = len(workload.organizations)
     limit, rigid = workload.limit, workload.wide == "rigid"
     arrival = np.argsort(workload.release, kind="stable")
-    known = (limit != UNKNOWN) & (limit > workload.processing_time)
     return Jobs(
         first=np.searchsorted(workload.organization, np.arange(k + 1)).astype(np.int64),
         organization=workload.organization.astype(np.int64),
@@ -39,7 +38,7 @@ def jobs_of(workload: Workload) -> Jobs:
         processing_time=workload.processing_time,
         width=workload.processors,
         certain=workload.processing_time,
-        estimate=np.where(known, limit, workload.processing_time),
+        estimate=np.where(limit == UNKNOWN, workload.processing_time, limit),
         position=workload.position,
         arrival=workload.release[arrival],
         arrival_of=workload.organization[arrival].astype(np.int64),

@@ -151,7 +151,7 @@ class ByEstimate:
         k, length = len(workload.organizations), workload.window.length
         block = estimated_block(workload, KEYS_SECONDS, self.estimate.denominator)
         keys = keys_of(rows=k, coalitions=1, block=block, lattice=False)
-        fresh = shapley.expecting_limits(workload, one_world(workload, keys, seed, wide=block.wide))
+        fresh = one_world(workload, keys, seed, wide=block.wide)
         world = brought_to(present, workload, fresh)
         return world, shapley.run(world, contributions=self.at, length=length)
 

@@ -35,13 +35,12 @@ class JudgedSystem:
     def __init__(self, workload: Workload) -> None:
         limit, seconds = workload.limit, workload.processing_time
         bays = workload.bays or Bays.single(workload.owned, len(workload.job))
-        known = (limit != UNKNOWN) & (limit > seconds)
         self.rigid = workload.wide == "rigid"
         self.backfill = self.rigid and workload.backfill == "easy"
         self.organization: list[int] = workload.organization.tolist()
         self.processing_time: list[int] = seconds.tolist()
         self.processors: list[int] = workload.processors.tolist()
-        self.estimate: list[int] = np.where(known, limit, seconds).tolist()
+        self.estimate: list[int] = np.where(limit == UNKNOWN, seconds, limit).tolist()
         self.owned: list[int] = bays.owned.sum(axis=1).tolist()
         self.reach: list[list[int]] = [np.flatnonzero(row).tolist() for row in bays.reach]
         self.partition: list[int] = bays.partition.tolist()

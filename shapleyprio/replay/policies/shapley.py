@@ -23,7 +23,6 @@ from shapleyprio.replay.engine.state import Record, World, pieces_of
 from shapleyprio.replay.native import packed
 from shapleyprio.replay.policies.one_schedule import one_world, schedule_of, timed
 from shapleyprio.replay.policies.policy import RunOptions
-from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
 
@@ -106,12 +105,6 @@ def live(workload: Workload, options: RunOptions) -> Schedule:
     return _schedule(workload, "live", predictor, options)
 
 
-def expecting_limits(workload: Workload, world: World) -> World:
-    """Returns a world that expects no job to outlast its limit, where it has one."""
-    limit = np.where(workload.limit == UNKNOWN, workload.processing_time, workload.limit)
-    return world._replace(jobs=world.jobs._replace(estimate=limit))
-
-
 def _schedule(
     workload: Workload, policy: str, predictor: Predictor | None, options: RunOptions
 ) -> Schedule:
@@ -126,8 +119,6 @@ def _schedule(
         cores=options.cores,
     )
     knowledge = Knowledge(workload, predictor)
-    if predictor is not None:  # it is not known beforehand which jobs outlast their limits
-        world = expecting_limits(workload, world)
 
     def contributions(record: Record, t: int) -> Estimate:
         found = estimator.estimate(knowledge.game(record, t))

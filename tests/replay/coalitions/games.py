@@ -231,7 +231,7 @@ class ChangingConfinedSchedule(ConfinedSchedule):
         held = sum(
             [x for x, _ in processors].count(bay)
             for start, processors in zip(self.starts, self.held, strict=True)
-            if start.end > t and start.estimated_end > later
+            if start.end > t and start.estimated_end(t) > later
         )
         return max(brought - held, 0)
 

@@ -33,7 +33,6 @@ from shapleyprio.replay.forecasts.futures import (
 from shapleyprio.replay.forecasts.present import Limited, Present, releasable
 from shapleyprio.replay.policies import ONE_SCHEDULE, Estimation
 from shapleyprio.replay.policies.one_schedule import one_world
-from shapleyprio.replay.policies.shapley import expecting_limits
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Window, Workload
@@ -70,7 +69,7 @@ def test_two_overdue_jobs_let_another_start_first_come_first_served_at_the_next_
         Job(2, 9, 1, 1, 30),
     ]
     workload = workload_of_jobs([2, 1, 1], jobs, 20, wide="rigid", backfill="easy")
-    world = expecting_limits(workload, one_world(workload, no_keys(), 0, wide=False))
+    world = one_world(workload, no_keys(), 0, wide=False)
     for _ in run(FIRST_COME, world, 20):
         pass
     size = int(world.record.size[0])
