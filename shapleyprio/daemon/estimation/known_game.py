@@ -10,7 +10,7 @@ import numpy as np
 
 from shapleyprio.daemon.estimation.known_runs import KnownPast, PastRun, user_in_account
 from shapleyprio.daemon.estimation.messages import WaitingJob
-from shapleyprio.replay.coalitions.game import Game, Ints
+from shapleyprio.replay.coalitions.game import Bools, Game, Ints
 from shapleyprio.replay.coalitions.survivors import Survivors
 from shapleyprio.replay.workloads.bays import Bays
 from shapleyprio.replay.workloads.log import UNKNOWN
@@ -48,6 +48,12 @@ class KnownCapacity:
         place = {name: number for number, name in enumerate(self.partitions)}
         return np.array([place.get(name, NOWHERE) for name in names], dtype=np.int64)
 
+    def most_in(self, place: Ints) -> Ints:
+        """Returns the most processors that partitions ever have, 0 for NOWHERE."""
+        of_bays = self.owned.sum(axis=2)
+        most = (of_bays @ self._reach().T).max(axis=0)
+        return np.where(place == NOWHERE, 0, most[place])
+
     def bays_for(self, partition: Ints, *, always: bool = False) -> Bays | None:
         """Returns which processors each job may have; None if all have all.
 
@@ -55,16 +61,20 @@ class KnownCapacity:
             partition: int64[jobs], as `places_of` has it.
             always: None is not returned.
         """
-        partitions = self.partitions
-        reach = np.array([[p == ANY or p in names for names in self.bays] for p in partitions])
+        reach = self._reach()
         if reach.all() and not always:
             return None
         return Bays(
-            partitions=partitions,
+            partitions=self.partitions,
             reach=reach,
             owned=self.owned[-1],
             partition=partition.astype(np.int32),
         )
+
+    def _reach(self) -> Bools:
+        """bool[partitions, bays], whether a partition has a bay."""
+        partitions = self.partitions
+        return np.array([[p == ANY or p in names for names in self.bays] for p in partitions])
 
 
 def known_capacity(
@@ -103,7 +113,7 @@ class KnownGame:
 
     It is the game that Slurm plays: jobs are kept whole and to their partitions, and its
     backfilling lets others pass. Jobs and processors of those who are not among the organizations
-    take no part, nor do jobs of partitions in which these have never had any. What ran at the
+    take no part, nor do jobs wider than what these ever had in their partition. What ran at the
     begin is released there, with the rest of its processing time. What is known of jobs that ended
     is kept for the next game.
 
@@ -152,7 +162,8 @@ class KnownGame:
         capacity = known_capacity(past.capacities, tuple(self._code), begin, t)
         table = np.concatenate((self._table, _table(rows)))
         place = capacity.places_of(self._partitions)
-        columns = _columns(table[place[table[:, PARTITION]] != NOWHERE])
+        most = capacity.most_in(place)
+        columns = _columns(table[table[:, PROCESSORS] <= most[table[:, PARTITION]]])
         bays = capacity.bays_for(place[columns["partition"]])
         return Game(
             organization=columns["organization"],
@@ -299,7 +310,7 @@ class _Row(NamedTuple):
     ended: bool
 
 
-PARTITION = _Row._fields.index("partition")
+PARTITION, PROCESSORS = (_Row._fields.index(name) for name in ("partition", "processors"))
 
 
 def _table(rows: Sequence[_Row]) -> Ints:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.config import Organization
@@ -64,6 +64,17 @@ def in_partition(found: Run, partition: str | None) -> Run:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(jobs=JOBS)
+@example(  # the last one is wider than its partition, and would be released while others wait
+    jobs=[
+        (12, "biology", "a", 1, 1, None),
+        (12, "biology", "a", 1, 1, None),
+        (12, "physics", "a", 1, 1, None),
+        (12, "physics", "a", 15, 1, None),
+        (12, "physics", "a", 1, 3, None),
+        (14, "biology", None, 14, 1, None),
+        (26, "biology", "a", 1, 4, None),
+    ]
+)
 def test_contributions_are_those_of_a_replay_that_respects_partitions(
     databases: Databases, jobs: list[tuple[int, str, str | None, int, int, None]]
 ) -> None:
@@ -120,7 +131,15 @@ def test_where_all_nodes_are_in_the_same_partitions_nothing_is_confined() -> Non
 
 def test_a_partition_without_processors_of_theirs_is_nowhere() -> None:
     capacity = known_capacity([row("physics", 0, {("a",): 4})], NAMES, 0, 9)
-    assert capacity.places_of(["a", "b", ""]).tolist() == [1, NOWHERE, 0]
+    places = capacity.places_of(["a", "b", ""])
+    assert places.tolist() == [1, NOWHERE, 0]
+    assert capacity.most_in(places).tolist() == [4, 0, 4]
+
+
+def test_a_job_may_be_as_wide_as_its_partition_ever_was() -> None:
+    rows = [row("physics", 0, {("a",): 4, ("a", "b"): 1}), row("physics", 5, {("b",): 3})]
+    capacity = known_capacity(rows, NAMES, 0, 9)
+    assert capacity.most_in(capacity.places_of(["a", "b", ""])).tolist() == [5, 3, 5]
 
 
 def test_bays_change_when_nodes_come_go_or_change_partitions() -> None:
