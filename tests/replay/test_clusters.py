@@ -215,7 +215,7 @@ def test_one_export_of_both_clusters_is_that_of_each(tmp_path: Path) -> None:
         assert one.cluster == expected.cluster
         assert sorted(one.job.tolist()) == sorted(expected.job.tolist())
     only = read_log(str(tmp_path / "both.sacct"), clusters=["c2"])
-    assert (only.cluster, only.clusters) == ("c2", ())
+    assert (only.cluster, only.clusters, only.left_out) == ("c2", (), {"unknown_cluster": 1})
     assert sorted(only.job.tolist()) == sorted(log.clusters[1].job.tolist())
     with pytest.raises(LogError, match=r"jobs are of c1, c2; c3 is not among them"):
         read_log(str(tmp_path / "both.sacct"), clusters=["c3"])

@@ -59,10 +59,8 @@ def in_clusters(log: Log, wanted: Sequence[str] = ()) -> Log:
         for name in sorted(set(wanted or named))
     ]
     unknown = {UNKNOWN_CLUSTER: int((column.codes == UNKNOWN).sum())}
-    if len(logs) == 1:
-        return logs[0]
     return replace(
-        pool_of_logs(log.source, logs),
+        logs[0] if len(logs) == 1 else pool_of_logs(log.source, logs),
         left_out=counted({**log.left_out, **unknown}),
         malformed=log.malformed,
     )
