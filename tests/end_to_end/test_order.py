@@ -6,7 +6,7 @@ import pytest
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.slurm.channels import CHANNELS
-from tests.end_to_end.consortium import ALL_CPUS, QOS, Consortium
+from tests.end_to_end.consortium import ALL_CPUS, QOS, Consortium, clear
 
 pytestmark = pytest.mark.real_slurm
 
@@ -74,6 +74,7 @@ def test_who_lends_much_and_asks_little_starts_next_though_submitted_last(
     assert consortium.slurm.qos_priorities() == {**QOS, "normal": 0}
     stored = consortium.slurm.account_priorities().values()
     assert {priority.own for priority in stored} == {None}
+    clear(cluster)  # the last job would still run when the next test's ledger begins
 
 
 def test_a_department_is_served_with_the_faculty_that_lent_to_it(consortium: Consortium) -> None:
