@@ -18,7 +18,7 @@ from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.lab.testbed.steering import SteeringDaemon
 from shapleyprio.lab.trial.arms import Arm
 from shapleyprio.lab.trial.plan import ClusterPlan
-from shapleyprio.store import AllocatedRun, CycleRow, ForecastRow, Store
+from shapleyprio.store import AllocatedRun, ClusterStore, CycleRow, ForecastRow, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class TrialDaemon(SteeringDaemon):
         cluster: that it steers.
         config_file: its configuration.
         log: file for what it prints.
-        url: of its store.
+        store: that it writes.
         rule: by which it is to rank.
 
     Attributes:
@@ -133,13 +133,12 @@ class TrialDaemon(SteeringDaemon):
     """
 
     def __init__(
-        self, cluster: PrivateSlurm, config_file: Path, log: Path, url: str, rule: str
+        self, cluster: PrivateSlurm, config_file: Path, log: Path, store: ClusterStore, rule: str
     ) -> None:
         super().__init__(cluster, config_file, log)
         self.said: list[SaidStart] = []
         self._cluster = cluster
-        self._name = cluster.spec.name
-        self._url = url
+        self._store = store
         self._rule = rule
         self._looked = 0.0
 
@@ -158,7 +157,7 @@ class TrialDaemon(SteeringDaemon):
         if now < self._looked + LOOK_SECONDS:
             return
         self._looked = now
-        with Store.open(self._url) as store, store.cluster(self._name).reading() as view:
+        with self._store.reading() as view:
             forecasts = view.forecasts.latest()
         if not forecasts or (self.said and self.said[-1].forecast.t >= forecasts[0].t):
             return
@@ -170,7 +169,7 @@ class TrialDaemon(SteeringDaemon):
         return counted(self._rows(), self._rule)
 
     def _rows(self) -> list[CycleRow]:
-        with Store.open(self._url) as store, store.cluster(self._name).reading() as view:
+        with self._store.reading() as view:
             return sorted(view.history.cycles(limit=1_000_000), key=lambda row: row.number)
 
 
@@ -208,14 +207,15 @@ def steering(
         ),
         encoding="utf-8",
     )
-    with Store.open(url, create=True) as store:  # we read it while the daemon starts
-        if arm.knows_users:
-            with store.cluster(cluster.spec.name).transaction() as rows:
-                rows.runs.put(past_runs(plan, cluster.paths.user, cluster.now()))
     log = cluster.directory / "log" / "shapleyprio.log"
-    with TrialDaemon(cluster, config_file, log, url, arm.rule) as daemon:
-        daemon.await_first_cycle()
-        yield daemon
+    with Store.open(url, create=True) as opened:  # we read it while the daemon starts
+        store = opened.cluster(cluster.spec.name)
+        if arm.knows_users:
+            with store.transaction() as rows:
+                rows.runs.put(past_runs(plan, cluster.paths.user, cluster.now()))
+        with TrialDaemon(cluster, config_file, log, store, arm.rule) as daemon:
+            daemon.await_first_cycle()
+            yield daemon
 
 
 def configuration(
@@ -235,6 +235,7 @@ def configuration(
         f'lease = "{LEASE_SECONDS * speed}s"',
         f'[store]\nurl = "{url}"',
         '[metrics]\naddress = "off"',
+        '[drift]\ninterval = "off"',
     ]
     return "\n".join(lines) + "\n" + plan.organizations(arm)
 

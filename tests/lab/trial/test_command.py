@@ -107,7 +107,7 @@ def test_the_daemons_configuration_is_valid(tmp_path: Path, channel: str) -> Non
     assert config.service.new_jobs_interval is None
     assert config.fairness.horizon is None
     assert config.fairness.since == 60
-    assert config.metrics.address is None
+    assert (config.metrics.address, config.drift.interval) == (None, None)
 
 
 @pytest.mark.parametrize("name", ARMS)
