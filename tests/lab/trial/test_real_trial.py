@@ -23,9 +23,12 @@ from tests.processes import processes_mentioning
 
 pytestmark = pytest.mark.real_slurm
 
-SECONDS = 300
-LATE = 700
-"""When the lender asks; jobs that end between 600 and 620 have been followed by others by then."""
+SECONDS = 240
+LATE = 320
+"""When the lender asks; jobs that end between 240 and 260 have been followed by others by then."""
+
+SELDOM = ("--poll-interval", "1m", "--new-jobs-interval", "off")
+"""Often enough for what is late by more than a minute, and much less work for the machine."""
 
 JOBS = {"flooding": (4, 10, 0), "working": (10, 1, 0), "lending": (10, 1, LATE)}
 """Organization -> how many jobs, of how many processors, and when they are released."""
@@ -38,7 +41,7 @@ DAEMONS = ("shapleyprio-site-factor", "shapleyprio-live-site-factor")
 TRIAL = ("trial", "log.swf", "--organizations", "who.toml", "--wide", "expand")
 SHORT = (
     '[[trial]]\nname = "short"\nlog = "log.swf"\norganizations = "who.toml"\n'
-    'arm = ["shapleyprio-nice"]\nwindow = "0:300"\nwide = "expand"\n'
+    'arm = ["shapleyprio-nice"]\nwindow = "0:100"\nwide = "expand"\n'
 )
 TRIALS = ("trials", "list.toml", "--repeat", "2", "--keep", "results", "--side-by-side", "2")
 
@@ -46,10 +49,10 @@ RUNNING, WIDE, PASSING, TOO_LONG = range(1, 5)
 """Numbers of jobs that stay whole."""
 
 WHOLE = {
-    RUNNING: (0, 600, 4, 600, 1),
-    WIDE: (30, 300, 6, 300, 2),
-    PASSING: (60, 200, 2, 240, 3),
-    TOO_LONG: (400, 100, 2, 3600, 1),
+    RUNNING: (0, 480, 4, 480, 1),
+    WIDE: (30, 60, 6, 60, 2),
+    PASSING: (60, 100, 2, 120, 3),
+    TOO_LONG: (300, 100, 2, 3600, 1),
 }
 """Number -> when a job is released, how long it lasts, its processors, limit and user.
 
@@ -105,7 +108,7 @@ def report(private_slurm_programs: None, folder: Path) -> dict[str, Any]:
         folder,
         *TRIAL,
         *(option for arm in DAEMONS for option in ("--arm", arm)),
-        *("--window", "0:1400"),
+        *("--window", "0:900", *SELDOM),
         *("--json", "-", "--jobs"),
     )
     output, errors = ended.communicate(timeout=500)
@@ -149,7 +152,7 @@ def test_whole_jobs_span_nodes_and_pass_only_where_nobody_is_delayed(
 ) -> None:
     ended = start(
         folder,
-        *("trial", "whole.swf", "--organizations", "who.toml", "--window", "0:1100"),
+        *("trial", "whole.swf", "--organizations", "who.toml", "--window", "0:700", *SELDOM),
         *("--arm", "slurm-fairshare", "--arm", "shapleyprio-site-factor", "--json", "-", "--jobs"),
     )
     output, errors = ended.communicate(timeout=250)
