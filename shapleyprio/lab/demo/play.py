@@ -183,10 +183,10 @@ def play(stage: Stage, store: ClusterStore, *, duration: int | None, console: Co
     with screen(console, duration) as show:
         with suppress(KeyboardInterrupt) if duration is None else nullcontext():
             while stage.step() < (inf if duration is None else duration):
-                seen = watch(store, stage)
+                seen = watch(store, stage, last)
                 if seen is None and monotonic() - began > FIRST_CYCLE_SECONDS:
                     break
-                if seen is not None and (last is None or seen.cycle != last.cycle):
+                if seen is not last and seen is not None:
                     last = seen
                     show(last)
         stage.stop_daemon()

@@ -123,10 +123,12 @@ class Snapshot:
         }
 
 
-def watch(store: ClusterStore, stage: Stage) -> Snapshot | None:
-    """Reads the store; None before the first cycle."""
+def watch(store: ClusterStore, stage: Stage, last: Snapshot | None = None) -> Snapshot | None:
+    """Reads the store; None before the first cycle, and `last` if there was no other since."""
     with store.reading() as view:
         standings = view.history.latest_standings()
+        if last is not None and standings[0].cycle == last.cycle:
+            return last
         cycles = view.history.cycles(limit=100_000)
         keys = sorted(run.key for run, _ in view.runs.all_runs())
     if not standings:

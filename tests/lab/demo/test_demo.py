@@ -68,8 +68,8 @@ def test_the_configuration_of_the_demo_is_valid(tmp_path: Path) -> None:
     config = load_config(write_configuration(tmp_path, speed=60))
     assert [o.name for o in config.organizations] == [FLOODING, STEADY, LENDING]
     assert config.slurm.timeout == 1800
-    assert config.metrics.address is None
-    assert config.drift.interval is None
+    assert (config.metrics.address, config.drift.interval) == (None, None)
+    assert config.service.new_jobs_interval is None
 
 
 def test_those_who_watch_see_the_drift_too(tmp_path: Path) -> None:
@@ -105,9 +105,12 @@ def test_who_does_not_watch_gets_no_prometheus(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_keeps_the_store_for_a_look_afterwards(tmp_path: Path) -> None:
-    ended = demo("--simulated", "--hours", "0.2", "--directory", str(tmp_path / "kept"))
+def test_a_directory_and_a_picture_of_the_last_screen_are_kept(tmp_path: Path) -> None:
+    picture = tmp_path / "demo.svg"
+    kept = ("--directory", str(tmp_path / "kept"), "--svg", str(picture))
+    ended = demo("--simulated", "--hours", "0.2", *kept)
     assert ended.exit_code == 0, ended.output
+    assert "rollback" in picture.read_text()
     config = load_config(tmp_path / "kept" / "shapleyprio.toml")
     with Store.open(config.store.url) as store:
         assert read_status(store.cluster(CLUSTER)).cycle.outcome == "ok"
@@ -118,13 +121,6 @@ def test_a_directory_keeps_the_store_for_a_look_afterwards(tmp_path: Path) -> No
     below_a_file = demo("--simulated", "--directory", str(tmp_path / "file" / "kept"))
     assert below_a_file.exit_code == 2
     assert "cannot be created (Not a directory); name another" in below_a_file.output
-
-
-def test_the_last_screen_becomes_a_picture(tmp_path: Path) -> None:
-    picture = tmp_path / "demo.svg"
-    ended = demo("--simulated", "--hours", "0.2", "--svg", str(picture))
-    assert ended.exit_code == 0, ended.output
-    assert "rollback" in picture.read_text()
 
 
 def test_a_picture_that_cannot_be_written_is_one_line() -> None:
@@ -165,7 +161,7 @@ def test_the_conclusion_follows_the_numbers() -> None:
 @pytest.mark.real_slurm
 def test_the_whole_demo_on_a_real_slurm(private_slurm_programs: None, tmp_path: Path) -> None:
     ended = subprocess.run(
-        [*DEMO, "--hours", "0.4", "--directory", str(tmp_path / "d")],
+        [*DEMO, "--hours", "0.25", "--directory", str(tmp_path / "d")],
         capture_output=True,
         text=True,
         check=False,
