@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -58,14 +59,24 @@ def rows_of(count: int) -> list[Row]:
     ]
 
 
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Neither a process nor a thread of what runs meanwhile."""
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) == before
+    assert not active_children()
+
+
 @pytest.mark.parametrize("cores", [1, 2])
 def test_rows_come_in_the_order_of_the_cells_however_many_cores(tmp_path: Path, cores: int) -> None:
     reported: list[tuple[int, int]] = []
-    rows = run(
-        squares(tmp_path / "trail", 4),
-        cores,
-        progress=lambda finished, kept: reported.append((finished, kept)),
-    )
+    with nothing_left():
+        rows = run(
+            squares(tmp_path / "trail", 4),
+            cores,
+            progress=lambda finished, kept: reported.append((finished, kept)),
+        )
     assert rows == rows_of(4)
     assert reported == [(finished, 0) for finished in range(5)]
     assert runs_in(tmp_path / "trail") == [0, 1, 2, 3]
@@ -115,17 +126,8 @@ def test_processes_ignore_the_current_directory_and_this_one_does_not_begin_to(
 
 
 def test_an_error_comes_back_from_another_process() -> None:
-    with pytest.raises(ReplayError, match="nobody can run this"):
+    with nothing_left(), pytest.raises(ReplayError, match="nobody can run this"):
         run(experiment_of([Failing("one"), Failing("two")]), cores=2)
-
-
-def test_neither_a_process_nor_a_thread_is_left(tmp_path: Path) -> None:
-    before = set(threading.enumerate())
-    run(squares(tmp_path / "trail", 3), cores=2)
-    with pytest.raises(ReplayError):
-        run(experiment_of([Failing("one"), Failing("two")]), cores=2)
-    assert set(threading.enumerate()) == before
-    assert not active_children()
 
 
 def test_a_process_that_dies_is_reported_in_one_line() -> None:
