@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import NullPool, create_engine, make_url
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, make_url
 
 from shapleyprio.common.databases import database_url
 from shapleyprio.lab.testbed.processes import wait_until
@@ -78,6 +78,24 @@ def held_by_another(store: Store) -> Iterator[None]:
         for statement in HELD[kind]:
             connection.exec_driver_sql(statement.format(tables))
         yield
+
+
+class _Compiled(dict[Any, Any]):
+    """Statements of all engines, each of which would compile them anew for its own dialect."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get((type(key[0]), *key[1:]), default)
+
+    def __setitem__(self, key: Any, compiled: Any) -> None:
+        super().__setitem__((type(key[0]), *key[1:]), compiled)
+
+
+_COMPILED = _Compiled()
+
+
+@event.listens_for(Engine, "engine_connect")
+def _compile_once(connection: Connection) -> None:
+    connection.execution_options(compiled_cache=_COMPILED)
 
 
 class Databases:

@@ -31,9 +31,6 @@ REFUSING: dict[tuple[str, Fault], str] = {
 }
 """Kind of database and what is wrong -> by what it refuses writes just as if it were so."""
 
-_COMPILED: dict[str, Any] = {}
-"""Kind of database -> its statements, which each process would have to compile anew."""
-
 BALLAST, PAGE_BYTES = "ballast", 4096
 
 READING, CHANGING = "reading the store", "changing the store"
@@ -71,9 +68,6 @@ class FaultyStore:
     def open(self) -> Store:
         """Opens it as a new process does."""
         store = Store(make_engine(self.url))
-        store._engine._compiled_cache = _COMPILED.setdefault(
-            self.kind, store._engine._compiled_cache
-        )
         watch(store, self.moments.pass_)
         event.listen(store._engine, "connect", self._set_up)
         self._opened.append(store)
