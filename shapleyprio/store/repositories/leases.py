@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, insert, update
+from sqlalchemy import BigInteger, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -12,11 +13,11 @@ from sqlalchemy.sql.functions import FunctionElement
 from shapleyprio.store import migrations
 from shapleyprio.store.errors import StoreBusyError, StoreSchemaError
 from shapleyprio.store.rows.pushes import LeaseRow
-from shapleyprio.store.scope import Scope
+from shapleyprio.store.scope import Scope, columns
 from shapleyprio.store.tables import lease
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import ColumnElement, Select
 
 NOBODY = ""
 """The holder of a lease that was given back; the row stays, for its token must grow on."""
@@ -44,13 +45,18 @@ def _in_sqlite(*_: object, **__: object) -> str:
     return "CAST(strftime('%s', 'now') AS INTEGER)"
 
 
+@cache
+def _with_age(cluster: str) -> Select[Any]:
+    age = (_DatabaseSeconds() - lease.c.renewed_at).label("age")
+    return select(*columns(lease), age).where(lease.c.cluster == cluster)
+
+
 class LeasesView(Scope):
     """Reads the lease."""
 
     def read(self) -> LeaseRow | None:
         """Returns the lease as it stands, be it held or not; None if there never was one."""
-        age = (_DatabaseSeconds() - lease.c.renewed_at).label("age")
-        return self._read_one(LeaseRow, self._rows(lease).add_columns(age))
+        return self._read_one(LeaseRow, _with_age(self._key(lease)))
 
 
 class Leases(LeasesView):
