@@ -131,24 +131,25 @@ def _claims(
 ) -> Iterator[tuple[int, int, int]]:
     """Yields job, begin and end of each time during which a job asks without a break."""
     length, rigid, name = workload.window.length, workload.wide == "rigid", str(u)
-    bays = workload.bays or Bays.single(workload.owned, len(workload.job))
-    more = _more_at_work(workload, bays, schedule, u)
-    begins, ends = defaultdict(list), defaultdict(list)
     jobs = np.flatnonzero((workload.organization == u) & (waits > seconds))
+    if not len(jobs):
+        return
+    bays = workload.bays or Bays.single(workload.owned, len(workload.job))
+    rooms = _unused(workload, bays, schedule, u)
+    begins, ends = defaultdict(list), defaultdict(list)
     for job in jobs.tolist():
         begins[int(workload.release[job]) + seconds].append(job)
         ends[int(workload.release[job] + waits[job])].append(job)
     left, starts = workload.processors.copy(), _copies_started(workload, schedule, jobs)
-    unused = bays.own[u]
+    unused = bays.own[u].tolist()
+    places = [(name, one) for one in bays.partitions]
     sharing = {
         one: [other for other, shares in zip(bays.partitions, row, strict=True) if shares]
         for one, row in zip(bays.partitions, bays.sharing.tolist(), strict=True)
     }
     waiting = _Queue()
     asking: dict[int, int] = {}
-    for t in sorted({*more, *begins, *ends, length}):
-        if t > length:
-            break
+    for t in sorted(t for t in {*rooms, *begins, *ends, length} if t <= length):
         for job, copies in starts[t]:
             left[job] -= copies
         fewer = [job for job, _ in starts[t] if job in waiting]
@@ -160,13 +161,12 @@ def _claims(
             partitions = (bays.partitions[bays.partition[job]],)
             one = EligibleJob(job, name, since, *size, partitions)
             waiting.add(_Place(since, one.tasks, int(workload.position[job]), one))
-        unused = unused - more[t]
+        unused = rooms.get(t, unused)
         if not waiting and not asking:
             continue
-        room = max(unused.tolist()) if t < length else 0
-        places = zip(((name, one) for one in bays.partitions), unused.tolist(), strict=True)
-        fitting = Lent(dict(places), sharing).fitting(waiting.within(room))
-        fit = {job.job for job in fitting}
+        room = max(unused) if t < length else 0
+        lent = Lent(dict(zip(places, unused, strict=True)), sharing)
+        fit = {job.job for job in lent.fitting(waiting.within(room))}
         for job in [job for job in asking if job not in fit]:
             yield job, asking.pop(job), t
         for job in fit:
@@ -186,15 +186,11 @@ def _copies_started(
     return found
 
 
-def _more_at_work(
-    workload: Workload, bays: Bays, schedule: Schedule, u: int
-) -> defaultdict[int, NDArray[np.int64]]:
-    """Returns second -> how many more processors then work for u, in each partition.
+def _unused(workload: Workload, bays: Bays, schedule: Schedule, u: int) -> dict[int, list[int]]:
+    """Returns second -> processors in each partition that u brings and does not use from then on.
 
-    Where it is not known in which bay, in all partitions that share nodes with the job's own.
+    Where it is not known in which bay a job is, it is in all partitions that share nodes with its.
     """
-    nothing = np.zeros(len(bays.partitions), dtype=np.int64)
-    found: defaultdict[int, NDArray[np.int64]] = defaultdict(nothing.copy)
     own = (workload.organization[schedule.job] == u) & (schedule.start < workload.window.length)
     jobs, starts, copies = schedule.job[own], schedule.start[own], schedule.copies[own]
     ends = starts + workload.processing_time[jobs]
@@ -202,8 +198,9 @@ def _more_at_work(
         within = bays.sharing[bays.partition[jobs]]
     else:
         within = bays.reach.T[schedule.bay[own]]
-    changes = zip(starts.tolist(), ends.tolist(), within * copies[:, None], strict=True)
-    for start, end, processors in changes:
-        found[start] += processors
-        found[end] -= processors
-    return found
+    processors = within * copies[:, None]
+    seconds, place = np.unique(np.concatenate((starts, ends)), return_inverse=True)
+    fewer = np.zeros((len(seconds), len(bays.partitions)), dtype=np.int64)
+    np.subtract.at(fewer, place, np.concatenate((processors, -processors)))
+    unused = bays.own[u] + fewer.cumsum(axis=0)
+    return dict(zip(seconds.tolist(), unused.tolist(), strict=True))
