@@ -8,19 +8,24 @@ import signal
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import structlog
 from hypothesis import settings
+from sqlalchemy import inspect
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm, prepare_database
 from shapleyprio.lab.testbed.machine import SlurmUnavailableHere, ensure_installed
+from shapleyprio.store import migrations
 from tests.store.servers import Databases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from sqlalchemy import Connection
 
     from shapleyprio.lab.testbed.configuration import ClusterSpec
 
@@ -48,6 +53,30 @@ def _logging_as_at_first() -> Iterator[None]:
     """Forgets what a command has set up, or the next test would not see what is logged."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables_made_once() -> Iterator[None]:
+    """Gives new stores in SQLite at once the tables that the migrations have made in the first."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(migrations, "upgrade", partial(_upgrade, migrations.upgrade))
+        yield
+
+
+_MADE: list[str] = []
+
+
+def _upgrade(migrate: Callable[[Connection], None], connection: Connection) -> None:
+    if connection.dialect.name != "sqlite" or inspect(connection).get_table_names():
+        migrate(connection)
+    elif _MADE:
+        for statement in _MADE:
+            connection.exec_driver_sql(statement)
+    else:
+        migrate(connection)
+        statements = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
+        _MADE.extend(connection.exec_driver_sql(statements).scalars())
+        _MADE.append(f"INSERT INTO alembic_version VALUES ('{migrations.HEAD}')")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

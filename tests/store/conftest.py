@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from tests.store.servers import Databases
 
 
+@pytest.fixture(scope="module", autouse=True)
+def tables_made_once() -> None:
+    """Here the migrations make the tables of each store."""
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
