@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,8 +123,9 @@ class Consortium:
         self._store = store
         self.config_file = directory / "shapleyprio.toml"
         self.since = cluster.now()
-        self._reserved = ExitStack()
-        self.metrics_port = self._reserved.enter_context(machine.reserved_ports(1))
+        self._held = ExitStack()
+        self.metrics_port = self._held.enter_context(machine.reserved_ports(1))
+        self._watched: Store | None = None
         self.slurm = connect(
             Connection(environment=cluster.environment, timeout_seconds=COMMAND_SECONDS)
         )
@@ -226,7 +227,8 @@ class Consortium:
             daemon.kill()
 
     def start_daemon(self, *options: str) -> RunningDaemon:
-        Store.open(self.url(), create=True).close()  # we look into it while the daemon starts
+        if self._watched is None:  # we look into it while the daemon starts, and time and again
+            self._watched = self._held.enter_context(Store.open(self.url(), create=True))
         log_file = self.directory / f"daemon-{len(self._daemons)}.log"
         with log_file.open("wb") as log:
             process = subprocess.Popen(
@@ -242,10 +244,10 @@ class Consortium:
         return self._daemons[-1]
 
     def close(self) -> None:
-        """Kill daemons that are left."""
+        """Kill daemons that are left, and let go of what was held for them."""
         for daemon in self._daemons:
             daemon.kill()
-        self._reserved.close()
+        self._held.close()
 
     def await_cycles(self, count: int = 2) -> None:
         """Wait for so many more good cycles; from the second on they began after this call."""
@@ -277,7 +279,9 @@ class Consortium:
 
     @contextmanager
     def reading(self, store: str = STORE) -> Iterator[View]:
-        with Store.open(self.url(store)) as opened, opened.cluster(CLUSTER).reading() as view:
+        known = store == STORE and self._watched
+        opened = nullcontext(known) if known else Store.open(self.url(store))
+        with opened as found, found.cluster(CLUSTER).reading() as view:
             yield view
 
     def has_store(self) -> bool:
