@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -11,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from shapleyprio.common.workers import PYTHON
 from shapleyprio.config import load_config
 from shapleyprio.daemon.steering.cycle import Cycle
 from shapleyprio.fairness.rule import by_score
@@ -89,23 +90,25 @@ class Found:
 class RunningDaemon:
     """`shapleyprio daemon` as a process of its own."""
 
-    process: subprocess.Popen[bytes]
+    process: BaseProcess
     log_file: Path
 
     def log(self) -> str:
         return self.log_file.read_text(errors="replace")
 
     def signal(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.join()
 
-    def end(self) -> int:
-        """SIGTERM, as systemd does it; returns the exit code."""
+    def end(self) -> int | None:
+        """SIGTERM, as systemd does it; returns the exit code, None if it does not end."""
         self.process.terminate()
-        return self.process.wait(PATIENCE_SECONDS)
+        self.process.join(PATIENCE_SECONDS)
+        return self.process.exitcode
 
 
 class Consortium:
@@ -190,17 +193,7 @@ class Consortium:
     def run(self, *arguments: str, config: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command of shapleyprio to its end."""
         words = (*arguments, "--config", str(config or self.config_file))
-        if self.cluster.spec.speed == 1:
-            return forked.run(words, self._environment(), timeout=COMMAND_SECONDS)
-        return subprocess.run(
-            self._command(*words),
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
+        return forked.run(words, self._environment(), timeout=COMMAND_SECONDS)
 
     def succeed(self, *arguments: str) -> str:
         """Run a command that must succeed and return what it printed."""
@@ -230,15 +223,9 @@ class Consortium:
         if self._watched is None:  # we look into it while the daemon starts, and time and again
             self._watched = self._held.enter_context(Store.open(self.url(), create=True))
         log_file = self.directory / f"daemon-{len(self._daemons)}.log"
-        with log_file.open("wb") as log:
-            process = subprocess.Popen(
-                self._command("daemon", "--config", str(self.config_file), *options),
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        log_file.touch()  # for whoever is quicker than the daemon
+        words = ("daemon", "--config", str(self.config_file), *options)
+        process = forked.start(words, self._environment(), log_file.with_suffix(".out"), log_file)
         self.logs.append(log_file)
         self._daemons.append(RunningDaemon(process, log_file))
         return self._daemons[-1]
@@ -429,9 +416,6 @@ class Consortium:
             job_id, label, nice, priority = line.split("|")
             found[label] = Found(int(nice), int(priority), factors.get(job_id))
         return found
-
-    def _command(self, *arguments: str) -> list[str]:
-        return [*PYTHON, "-m", "shapleyprio", *arguments]
 
     def _environment(self) -> dict[str, str]:
         return {**self.cluster.environment, "COLUMNS": "250"}

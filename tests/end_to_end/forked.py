@@ -13,12 +13,16 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
+from multiprocessing import forkserver
+from multiprocessing.forkserver import ForkServer
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import pytest
 from rich.cells import cell_len
 
 from shapleyprio.cli import main
@@ -57,6 +61,10 @@ DRIVERS = (
 """The same, where servers' drivers are installed."""
 
 
+CLOCK = ("LD_PRELOAD", "SHAPLEYPRIO_CLOCK")
+"""What puts a process on a clock of its own when it starts."""
+
+
 class Readable(NamedTuple):
     """What a command of another user starts and reads while it runs.
 
@@ -72,7 +80,6 @@ class Readable(NamedTuple):
 OURS = Readable()
 
 _FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload(["pytest", __name__])  # pytest is __main__ there, too
 
 for _name in USED:
     import_module(f"shapleyprio.cli.{_name}")
@@ -127,8 +134,23 @@ def start(
     process = _FORKING.Process(
         target=_command, args=(arguments, dict(environment), stdout, stderr, user, readable)
     )
-    process.start()
+    clock = frozenset((name, environment[name]) for name in CLOCK if name in environment)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forkserver, "connect_to_new_process", _server(clock).connect_to_new_process)
+        process.start()
     return process
+
+
+@cache
+def _server(clock: frozenset[tuple[str, str]]) -> ForkServer:
+    """Start the server of all commands on a clock, whose library cannot be loaded later."""
+    server = ForkServer()
+    server.set_forkserver_preload(["pytest", __name__])  # pytest is __main__ there, too
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in clock:
+            patch.setenv(name, value)
+        server.ensure_running()
+    return server
 
 
 def _command(
