@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,21 +24,21 @@ from tests.end_to_end.consortium import (
 from tests.store.servers import Databases
 
 
+@contextmanager
+def booted(speed: int, prepared: Path) -> Iterator[PrivateSlurm]:
+    """A cluster with everybody's accounts and QOS."""
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm-") as folder,
+        PrivateSlurm(Path(folder, "c"), spec(speed), prepared=prepared) as slurm,
+    ):
+        add_members(slurm)
+        yield slurm
+
+
 @pytest.fixture(scope="package")
-def cluster_at(prepared_database: Path) -> Iterator[Callable[[int], PrivateSlurm]]:
-    """Boots a cluster at the first call for its speed, with everybody's accounts and QOS."""
-    clusters: dict[int, PrivateSlurm] = {}
-    with ExitStack() as stack:
-
-        def at(speed: int) -> PrivateSlurm:
-            if speed not in clusters:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="slurm-"))
-                slurm = PrivateSlurm(Path(folder, "c"), spec(speed), prepared=prepared_database)
-                clusters[speed] = stack.enter_context(slurm)
-                add_members(slurm)
-            return clusters[speed]
-
-        yield at
+def real_time(prepared_database: Path) -> Iterator[PrivateSlurm]:
+    with booted(1, prepared_database) as slurm:
+        yield slurm
 
 
 def add_members(slurm: PrivateSlurm) -> None:
@@ -51,13 +51,15 @@ def add_members(slurm: PrivateSlurm) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    request: pytest.FixtureRequest, cluster_at: Callable[[int], PrivateSlurm]
-) -> Iterator[PrivateSlurm]:
-    """The cluster on which the clock runs at the module's SPEED; empty in the end."""
-    cluster = cluster_at(request.module.SPEED)
-    yield cluster
-    clear(cluster)
+def cluster(request: pytest.FixtureRequest, prepared_database: Path) -> Iterator[PrivateSlurm]:
+    """One on which the clock runs at the module's SPEED; a fast one is busy even if it is idle."""
+    if request.module.SPEED > 1:
+        with booted(request.module.SPEED, prepared_database) as slurm:
+            yield slurm
+        return
+    slurm = request.getfixturevalue("real_time")
+    yield slurm
+    clear(slurm)
 
 
 @pytest.fixture(scope="package")
