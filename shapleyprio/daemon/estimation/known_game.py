@@ -72,7 +72,7 @@ class KnownCapacity:
         )
 
     def _reach(self) -> Bools:
-        """bool[partitions, bays], whether a partition has a bay."""
+        """Returns bool[partitions, bays], whether a partition has a bay."""
         partitions = self.partitions
         return np.array([[p == ANY or p in names for names in self.bays] for p in partitions])
 
