@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from shapleyprio.lab.testbed.cluster import PrivateSlurm
 from shapleyprio.slurm.channels import CHANNELS
-from tests.end_to_end.consortium import ALL_CPUS, QOS, Consortium, clear
+from tests.end_to_end.consortium import ALL_CPUS, QOS, Consortium
 
 pytestmark = pytest.mark.real_slurm
 
@@ -30,9 +32,11 @@ def borrow(consortium: Consortium) -> None:
         cluster.submit(account, BORROWED_SECONDS, processors=2, partition=partition)
         for account, partition in (("alpha", "alpha"), ("alpha", "gamma"), ("beta", "beta"))
     ]
-    consortium.until(
-        lambda: not any(consortium.state(job) for job in work), what="the history to end"
-    )
+    await_end(consortium, work)
+
+
+def await_end(consortium: Consortium, jobs: Sequence[int]) -> None:
+    consortium.until(lambda: not any(consortium.state(job) for job in jobs), what="the jobs to end")
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -74,7 +78,7 @@ def test_who_lends_much_and_asks_little_starts_next_though_submitted_last(
     assert consortium.slurm.qos_priorities() == {**QOS, "normal": 0}
     stored = consortium.slurm.account_priorities().values()
     assert {priority.own for priority in stored} == {None}
-    clear(cluster)  # the last job would still run when the next test's ledger begins
+    await_end(consortium, jobs)  # the last one would still run when the next test's ledger begins
 
 
 def test_a_department_is_served_with_the_faculty_that_lent_to_it(consortium: Consortium) -> None:
