@@ -29,6 +29,16 @@ def forecast_of(consortium: Consortium, job: int) -> ForecastRow | None:
         return view.forecasts.of_job(job)
 
 
+def await_reason(consortium: Consortium, job: int, waits_for: str) -> None:
+    """Wait until a forecast knows for what the job waits: Slurm says so some time after sbatch."""
+
+    def is_known() -> bool:
+        told = forecast_of(consortium, job)
+        return told is not None and told.waits_for == waits_for
+
+    consortium.until(is_known, what=f"a forecast behind a {waits_for}")
+
+
 def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) -> None:
     cluster = consortium.cluster
     consortium.configure()
@@ -111,7 +121,7 @@ def test_a_job_that_may_run_into_a_maintenance_starts_after_it(consortium: Conso
     cluster.run("scontrol", "create", "reservation", "ReservationName=works", "Nodes=ALL", *when)
     with consortium.daemon() as daemon:
         job = cluster.submit("alpha", 1, time=300)  # minutes
-        consortium.until(lambda: forecast_of(consortium, job) is not None, what="a forecast")
+        await_reason(consortium, job, "reservation")
         text = consortium.succeed("explain", str(job))
         assert "a maintenance begins within its time limit, or has begun." in text
         start = json.loads(consortium.succeed("explain", str(job), "--json"))["start"]
@@ -132,12 +142,7 @@ def test_a_job_that_meets_a_limit_starts_when_one_that_shares_it_ends(
         consortium.await_start(running)
         job, array = cluster.submit("alpha", 1), cluster.submit("alpha", 1, array="0-1")
         behind = cluster.submit("alpha", 1, dependency=f"afterany:{array}")
-
-        def is_known_to_depend() -> bool:  # Slurm says so some time after the submission
-            told = forecast_of(consortium, behind)
-            return told is not None and told.waits_for == "dependency"
-
-        consortium.until(is_known_to_depend, what="a forecast")
+        await_reason(consortium, behind, "dependency")
         with consortium.reading() as view:
             told = [view.forecasts.of_job(one) for one in (job, array, behind)]
         found = [(row.waits_for, row.median) for row in told if row is not None]
