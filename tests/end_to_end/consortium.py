@@ -168,6 +168,7 @@ class Consortium:
             f"influence = {json.dumps(influence)}",
             "[service]",
             f'poll_interval = "{poll_seconds}s"',
+            f'new_jobs_interval = "{5 * speed}s"',
             f'lease = "{LEASE_SECONDS * speed}s"',
             f'overlap = "{overlap}"',
             "[store]",
