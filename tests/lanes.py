@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.workermanage import WorkerController
 
-MOST_WAITING = 4  # workers, as long as there is something to compute
+MOST_WAITING = 5  # workers, as long as there is something to compute
 
 LONGEST = (
-    "tests/lab/trial/test_real_trial.py",
     "tests/end_to_end/test_guarantees.py",
-    "tests/lab/rehearsal/test_university.py",
     "tests/daemon/test_fault_life.py",
-    "tests/end_to_end/test_forecasts.py",
+    "tests/lab/trial/test_real_trial.py",
     "tests/slurm/test_contract.py",
+    "tests/end_to_end/test_forecasts.py",
+    "tests/lab/rehearsal/test_university.py",
     "tests/hostile/test_jobs.py",
-    "tests/lab/demo/test_demo.py",
     "tests/end_to_end/test_association.py",
-    "tests/cli/test_bench_slurm.py",
+    "tests/lab/rehearsal/test_real_rehearsal.py",
+    "tests/end_to_end/test_crashes.py",
 )
 """Files on real servers that take minutes each, so that they are begun first."""
 
@@ -41,7 +41,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 
 class Lanes(LoadFileScheduling):  # type: ignore[misc] # as xdist ships no types
-    """Hands out files; at most four workers have one with a real server while another computes."""
+    """Hands out files; at most five workers have one with a real server while another computes."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         waiting = sum(self._waits(other) for other in self.nodes if other is not node)
