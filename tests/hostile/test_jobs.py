@@ -240,8 +240,8 @@ def test_hold_a_job_with_the_best_points_and_release_it_later(consortium: Consor
 def look_between_cycles(consortium: Consortium) -> None:
     """Configures a cycle an hour, and a look at the queue every other second."""
     text = consortium.config_file.read_text()
-    slow = text.replace('poll_interval = "1s"', 'poll_interval = "1h"\nnew_jobs_interval = "2s"')
-    consortium.config_file.write_text(slow)
+    slow = text.replace('poll_interval = "1s"', 'poll_interval = "1h"')
+    consortium.config_file.write_text(slow.replace('interval = "5s"', 'interval = "2s"'))
 
 
 def test_be_paid_again_for_a_job_by_requeueing_it_while_it_runs(consortium: Consortium) -> None:
