@@ -12,7 +12,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Delete,
-    Insert,
     Select,
     Table,
     bindparam,
@@ -96,13 +95,11 @@ class Scope:
 
     def _rows(self, table: Table, *conditions: ColumnElement[bool]) -> Select[Any]:
         """Selects rows, as far as they meet the conditions."""
-        query = _selection(table, self._key(table))
-        return query.where(*conditions) if conditions else query
+        return select(*columns(table)).where(self._here(table), *conditions)
 
     def _last(self, column: Column[int], *conditions: ColumnElement[bool]) -> int:
         """Returns the largest value in these rows; 0 without any."""
-        query = _largest(column, self._key(column.table))
-        query = query.where(*conditions) if conditions else query
+        query = select(func.max(column)).where(self._here(column.table), *conditions)
         return self._connection.execute(query).scalar() or 0
 
     def _clear(self, table: Table, *conditions: ColumnElement[bool]) -> int:
@@ -125,7 +122,7 @@ class Scope:
         for some in batches(rows, KEYS_AT_ONCE):
             for row in some:
                 row["cluster"] = key
-            self._connection.execute(_insertion(table), some)
+            self._connection.execute(insert(table), some)
 
     def _delete(self, table: Table, keys: list[dict[str, Any]]) -> None:
         """Deletes the rows with these keys: column -> value, the same columns in each."""
@@ -173,21 +170,6 @@ class Scope:
 @cache
 def _rows_of(table: Table, cluster: str) -> ColumnElement[bool]:
     return table.c.cluster == cluster
-
-
-@cache
-def _selection(table: Table, cluster: str) -> Select[Any]:
-    return select(*columns(table)).where(_rows_of(table, cluster))
-
-
-@cache
-def _largest(column: Column[int], cluster: str) -> Select[Any]:
-    return select(func.max(column)).where(_rows_of(column.table, cluster))
-
-
-@cache
-def _insertion(table: Table) -> Insert:
-    return insert(table)
 
 
 @cache

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, insert, select, update
+from sqlalchemy import BigInteger, insert, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -13,11 +12,11 @@ from sqlalchemy.sql.functions import FunctionElement
 from shapleyprio.store import migrations
 from shapleyprio.store.errors import StoreBusyError, StoreSchemaError
 from shapleyprio.store.rows.pushes import LeaseRow
-from shapleyprio.store.scope import Scope, columns
+from shapleyprio.store.scope import Scope
 from shapleyprio.store.tables import lease
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Select
+    from sqlalchemy import ColumnElement
 
 NOBODY = ""
 """The holder of a lease that was given back; the row stays, for its token must grow on."""
@@ -45,18 +44,13 @@ def _in_sqlite(*_: object, **__: object) -> str:
     return "CAST(strftime('%s', 'now') AS INTEGER)"
 
 
-@cache
-def _with_age(cluster: str) -> Select[Any]:
-    age = (_DatabaseSeconds() - lease.c.renewed_at).label("age")
-    return select(*columns(lease), age).where(lease.c.cluster == cluster)
-
-
 class LeasesView(Scope):
     """Reads the lease."""
 
     def read(self) -> LeaseRow | None:
         """Returns the lease as it stands, be it held or not; None if there never was one."""
-        return self._read_one(LeaseRow, _with_age(self._key(lease)))
+        age = (_DatabaseSeconds() - lease.c.renewed_at).label("age")
+        return self._read_one(LeaseRow, self._rows(lease).add_columns(age))
 
 
 class Leases(LeasesView):
