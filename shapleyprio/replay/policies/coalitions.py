@@ -87,11 +87,11 @@ def orderings_for(workload: Workload, options: RunOptions) -> Ints:
     """Draws the orderings of Rand: int64[N, k]; in each of them unions stay together."""
     check_orderings(options.orderings)
     random = Random(options.seed)  # noqa: S311  # reproducible draws are what is wanted
-    unions, k = workload.unions, len(workload.organizations)
-    count = options.orderings * k * (2 if unions else 1)
-    drawn = np.fromiter((random.random() for _ in range(count)), np.float64, count)
-    own, *of_unions = drawn.reshape(options.orderings, -1, k).swapaxes(0, 1)
-    if not unions:
-        return own.argsort(kind="stable")
-    last = {union: u for u, union in enumerate(unions)}
-    return np.lexsort((own, of_unions[0][:, [last[union] for union in unions]]))
+    organizations, drawn = range(len(workload.organizations)), []
+    for _ in range(options.orderings):
+        ordering = sorted(organizations, key=lambda _: random.random())
+        if unions := workload.unions:
+            place = {one: random.random() for one in unions}
+            ordering.sort(key=lambda u: place[unions[u]])
+        drawn.append(ordering)
+    return np.array(drawn, dtype=np.int64)
