@@ -19,7 +19,6 @@ from shapleyprio.replay.engine.state import (
     schedules_in,
 )
 from shapleyprio.replay.workloads.choices import Guarantee
-from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
 NOBODY = -1
@@ -29,7 +28,7 @@ NOBODY = -1
 def jobs_of(workload: Workload) -> Jobs:
     """Makes the queues of a workload."""
     k = len(workload.organizations)
-    limit, rigid = workload.limit, workload.wide == "rigid"
+    rigid = workload.wide == "rigid"
     arrival = np.argsort(workload.release, kind="stable")
     return Jobs(
         first=np.searchsorted(workload.organization, np.arange(k + 1)).astype(np.int64),
@@ -38,7 +37,7 @@ def jobs_of(workload: Workload) -> Jobs:
         processing_time=workload.processing_time,
         width=workload.processors,
         certain=workload.processing_time,
-        estimate=np.where(limit == UNKNOWN, workload.processing_time, limit),
+        estimate=workload.estimate,
         position=workload.position,
         arrival=workload.release[arrival],
         arrival_of=workload.organization[arrival].astype(np.int64),

@@ -13,7 +13,6 @@ import numpy as np
 from shapleyprio.fairness.worth import Moments
 from shapleyprio.replay.engine.schedule import Schedule
 from shapleyprio.replay.workloads.bays import Bays
-from shapleyprio.replay.workloads.log import UNKNOWN
 from shapleyprio.replay.workloads.workload import Workload
 
 
@@ -33,14 +32,13 @@ class JudgedSystem:
     """
 
     def __init__(self, workload: Workload) -> None:
-        limit, seconds = workload.limit, workload.processing_time
         bays = workload.bays or Bays.single(workload.owned, len(workload.job))
         self.rigid = workload.wide == "rigid"
         self.backfill = self.rigid and workload.backfill == "easy"
         self.organization: list[int] = workload.organization.tolist()
-        self.processing_time: list[int] = seconds.tolist()
+        self.processing_time: list[int] = workload.processing_time.tolist()
         self.processors: list[int] = workload.processors.tolist()
-        self.estimate: list[int] = np.where(limit == UNKNOWN, seconds, limit).tolist()
+        self.estimate: list[int] = workload.estimate.tolist()
         self.owned: list[int] = bays.owned.sum(axis=1).tolist()
         self.reach: list[list[int]] = [np.flatnonzero(row).tolist() for row in bays.reach]
         self.partition: list[int] = bays.partition.tolist()

@@ -93,8 +93,7 @@ class Workload:
         organization: int32, index into organizations.
         release: int64, from 0 on and before window.length.
         processing_time, processors: int64, above 0.
-        limit: int64, requested processing time, by which backfilling expects ends; UNKNOWN in a
-            workload not of a log, where it expects those that come.
+        limit: int64, requested processing time; UNKNOWN in a workload not of a log.
         start: int64, when it really started, rebased; UNKNOWN where the log does not say.
         position: int64, its place in the log.
         placed: whose processors each job really got; None where the log does not say.
@@ -145,6 +144,11 @@ class Workload:
         """The horizon, if a part can come to be older within the window; else None."""
         horizon = self.horizon
         return horizon if horizon is not None and horizon < self.window.length else None
+
+    @property
+    def estimate(self) -> NDArray[np.int64]:
+        """int64[jobs], the processing times that backfilling expects: limits, where there are."""
+        return np.where(self.limit == UNKNOWN, self.processing_time, self.limit)
 
     @property
     def left_out_in_words(self) -> str:
