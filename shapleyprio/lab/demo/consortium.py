@@ -11,8 +11,7 @@ from random import Random
 CLUSTER = "demo"
 CPUS_PER_NODE = 4
 POLL_SECONDS = 60
-"""A real second at the usual speed of the clock, so that new jobs need no polls of their own."""
-
+NEW_JOBS_SECONDS = 5
 COMMAND_TIMEOUT_SECONDS = 30
 LEASE_SECONDS = 10
 
@@ -72,7 +71,8 @@ def write_configuration(directory: Path, *, speed: int, address: str | None = No
     )
     file.write_text(
         f'[slurm]\ncluster = "{CLUSTER}"\ntimeout = "{COMMAND_TIMEOUT_SECONDS * speed}s"\n'
-        f'\n[service]\npoll_interval = "{POLL_SECONDS}s"\nnew_jobs_interval = "off"\n'
+        f'\n[service]\npoll_interval = "{POLL_SECONDS}s"\n'
+        f'new_jobs_interval = "{NEW_JOBS_SECONDS * speed}s"\n'
         f'lease = "{LEASE_SECONDS * speed}s"\n'
         f'\n[store]\nurl = "sqlite:///{file.with_name("shapleyprio.db")}"\n'
         f'\n[metrics]\naddress = "{address or "off"}"\n'

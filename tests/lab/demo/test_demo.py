@@ -69,7 +69,7 @@ def test_the_configuration_of_the_demo_is_valid(tmp_path: Path) -> None:
     assert [o.name for o in config.organizations] == [FLOODING, STEADY, LENDING]
     assert config.slurm.timeout == 1800
     assert (config.metrics.address, config.drift.interval) == (None, None)
-    assert config.service.new_jobs_interval is None
+    assert config.service.new_jobs_interval == 300
 
 
 def test_those_who_watch_see_the_drift_too(tmp_path: Path) -> None:
