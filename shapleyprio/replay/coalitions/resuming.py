@@ -40,6 +40,7 @@ class Reached(NamedTuple):
         state: of the coalitions, without room for running jobs.
         running: int64[n, 2], the running jobs of all coalitions as `Coalitions.ends` has them.
         bays: what coalitions have in bays, if jobs are kept to some.
+        vain_until: length of a window from which on more may be certain, unless a job has ended.
     """
 
     seconds: Ints
@@ -49,6 +50,7 @@ class Reached(NamedTuple):
     state: Coalitions
     running: Ints
     bays: BaySchedules
+    vain_until: int = 0
 
 
 def reached(seconds: Ints, block: Block, game: Game, world: World) -> Reached:

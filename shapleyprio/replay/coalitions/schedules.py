@@ -109,6 +109,8 @@ class _Life:
         jobs = self._jobs._replace(certain=self._certain)
         bounds = bounds_of(jobs, self._workload.limit)
         if before is not None and holds(before, self._game, jobs, self._block, self._length):
+            if self._is_vain(before, bounds):
+                return before, resumed(before, self._fresh(self._jobs))
             seconds, world = before.seconds, resumed(before, self._fresh(jobs))
         else:
             seconds = np.zeros(len(self._coalitions), dtype=np.int64)
@@ -123,6 +125,12 @@ class _Life:
         seconds = np.maximum(seconds, np.minimum(certain, until))
         return reached(seconds, self._block, self._game, world), guessing(world, self._jobs)
 
+    def _is_vain(self, before: Reached, bounds: Bounds) -> bool:
+        """Returns whether no later block can be certain, as far as one knows without a try."""
+        following = int(before.seconds[0]) + self._block.seconds
+        possible = bounds.surely if self._length < before.vain_until else bounds.at_most
+        return self._way.together and following > min(possible, self._length)
+
     def _together(self, world: World, jobs: Jobs, first: int, bounds: Bounds) -> Reached:
         """Returns the schedules up to the last block that depends on no guess in any of them."""
         seconds = self._block.seconds
@@ -135,13 +143,15 @@ class _Life:
         while first < last:
             following = min(first + step, last)
             self._run(world, self._begins(first), following * seconds)
-            if int(world.state.guessing.min()) >= following * seconds:
+            guess = int(world.state.guessing.min())
+            if guess >= following * seconds:
                 found = self._reached(world, following)
                 first, step = following, 2 * step
             elif step > shortest:
                 world, step = resumed(found, self._fresh(jobs)), shortest
             else:
-                break
+                # what is certain of a job grows as the window does, unless it ends
+                return found._replace(vain_until=self._length + following * seconds - guess)
         return found
 
     def values_at_end(self, seconds: Ints, world: World) -> Ints:

@@ -47,6 +47,16 @@ def test_values_do_not_depend_on_what_was_decided_before(grown: list[Game], bloc
     check_growing(grown, block)
 
 
+def test_schedules_go_on_as_a_job_runs_and_when_it_has_ended() -> None:
+    deciding = DecidingCoalitions(longest_block=4)
+    for until in range(6, 60):
+        game = game_of_two_jobs(until, second_ends=25)
+        assert deciding.values(game).tolist() == DecidingCoalitions().values(game).tolist()
+        reached = deciding._values._at_end._reached
+        assert reached is not None
+        assert until - reached.seconds[0] <= 4, until
+
+
 CUT = workloads(organizations=st.integers(1, 4), lengths=st.integers(1, 40), jobs=10)
 WHOLE = workloads(
     organizations=st.integers(1, 4),
@@ -63,6 +73,22 @@ def test_who_always_computes_anew_decides_as_ref_does(workload: Workload) -> Non
     found = run_policy(workload, "shapley", estimation=Estimation(recompute=1))
     assert sorted(zip(found.job, found.start, strict=True)) == sorted(
         zip(fair.job, fair.start, strict=True)
+    )
+
+
+def game_of_two_jobs(until: int, *, second_ends: int) -> Game:
+    """Two that one processor runs one after the other; the first one has ended after 5 seconds."""
+    ended = until >= second_ends
+    ran = min(until, second_ends) - 5
+    return Game(
+        organization=np.array([0, 0]),
+        release=np.array([0, 0]),
+        processing_time=np.array([5, ran if ended else 100]),
+        processors=np.array([1, 1]),
+        since=np.array([0]),
+        owned=np.array([[1]]),
+        until=until,
+        certain=np.array([5, ran]),
     )
 
 
