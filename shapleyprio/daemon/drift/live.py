@@ -42,6 +42,9 @@ class DriftPublisher(Protocol):
             result: the word of a `DriftResult` other than ``ok``.
         """
 
+    def withdraw_drifts(self) -> None:
+        """Publishes the last rows no more."""
+
 
 WORKER = (*PYTHON, "-m", "shapleyprio.daemon.drift")
 
@@ -81,12 +84,9 @@ class LiveDrift:
 
         Whatever goes wrong is counted, logged, and left at that.
         """
-        segments = segments_of(config, cluster_behind(self._store.cluster))
-        # a reload may end a ledger before its replay is over
-        publishers = {segment.ledger: self._publisher.of(segment.ledger) for segment in segments}
         troubles = [
             self._replay(config, self._store.ledger(ledger), publisher)
-            for ledger, publisher in publishers.items()
+            for ledger, publisher in self._publishers(config).items()
         ]
         self.trouble = "; ".join(trouble for trouble in troubles if trouble)
 
@@ -106,10 +106,21 @@ class LiveDrift:
             self._publish(answer, monotonic() - began, publisher)
         return answer.why
 
+    def withdraw(self, config: Config) -> None:
+        """Shows no more what the last replay found; none is going on."""
+        self.trouble = ""
+        for publisher in self._publishers(config).values():
+            publisher.withdraw_drifts()
+
     def stop(self) -> None:
         """Ends a replay that is going on, and lets none begin."""
         self._stopped = True
         self._worker.stop()
+
+    def _publishers(self, config: Config) -> Mapping[str, DriftPublisher]:
+        """Returns ledger -> what publishes its results; a reload may end it during a replay."""
+        segments = segments_of(config, cluster_behind(self._store.cluster))
+        return {segment.ledger: self._publisher.of(segment.ledger) for segment in segments}
 
     def _publish(self, answer: DriftAnswer, seconds: float, publisher: DriftPublisher) -> None:
         if answer.result is DriftResult.OK:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from time import monotonic
 from typing import Protocol
@@ -300,6 +301,9 @@ class Daemon:
         """Replays from soon on, when the first cycles have run, on a thread of its own."""
         interval = self._config.drift.interval
         if self._drift is not None:
+            if interval is None:  # behind the replay that may be going on
+                withdraw = partial(self._drift.withdraw, self._config)
+                self._timetable.scheduler.add_job(withdraw, executor=DRIFT)
             soon = timedelta(seconds=min(interval or 0, FIRST_DRIFT_SECONDS))
             self._timetable.repeat(
                 DRIFT,

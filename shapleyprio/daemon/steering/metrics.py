@@ -177,8 +177,11 @@ class Metrics(Collector):
         return self._by_ledger[ledger]
 
     def withdraw(self) -> None:
-        """Withdraws what was found; what was counted stays."""
-        self._of_cycle = self._of_changes = self._of_drift = {}
+        """Withdraws what was found, and when; what was counted stays."""
+        self._of_cycle = self._of_changes = {}
+        self.counters.success.remove(self._cluster)
+        self.counters.table.remove(self._cluster)
+        self.withdraw_drifts()
 
     def withdraw_others(self, ledgers: Collection[str]) -> None:
         """Withdraws all that is known of all but these ledgers of the cluster."""
@@ -239,6 +242,11 @@ class Metrics(Collector):
         """Withdraws the rows published before, and counts a failed replay."""
         self._of_drift = {}
         self.counters.drift_runs.labels(self._cluster, result).inc()
+
+    def withdraw_drifts(self) -> None:
+        """Shows the last replay no more; what was counted stays."""
+        self._of_drift = {}
+        self.counters.drift_until.remove(self._cluster)
 
     def publish_estimate(self, rows: Sequence[EstimateRow], seconds: float) -> None:
         """Takes over an estimate, and how long it took."""

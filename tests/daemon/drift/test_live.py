@@ -92,6 +92,14 @@ def failure(store: Store, url: str, worker: str, **drift: str) -> tuple[object, 
     return line["result"], str(line["why"])
 
 
+def test_what_is_withdrawn_is_shown_no_more(store: Store, url: str) -> None:
+    remember(store, *FLOOD)
+    live = Live(store, url)
+    live.replay()
+    live.drift.withdraw(live.config)
+    assert live.answer() == {"drift_runs_total ok": 1}
+
+
 def test_a_replay_is_published_stored_and_logged(store: Store, url: str) -> None:
     remember(store, *FLOOD)
     live = Live(store, url)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -29,10 +29,17 @@ class Replays:
     def __init__(self) -> None:
         self.begun = threading.Event()
         self.stopped = threading.Event()
+        self.withdrawn = threading.Event()
+        self.shows_results = False
 
     def replay(self, config: Config) -> None:
         self.begun.set()
         self.stopped.wait()
+        self.shows_results = True
+
+    def withdraw(self, config: Config) -> None:
+        self.shows_results = False
+        self.withdrawn.set()
 
     def stop(self) -> None:
         self.stopped.set()
@@ -108,6 +115,20 @@ def test_a_new_configuration_moves_switches_off_and_on(stage: Stage) -> None:
         stage.file = config(drift={"interval": interval})
         stage.daemon._reload()
         assert stage.interval() == expected
+
+
+def test_without_replays_no_result_is_shown_not_even_of_one_that_was_going_on(
+    stage: Stage,
+) -> None:
+    scheduler = stage.daemon._timetable.scheduler
+    scheduler.get_job("drift").modify(next_run_time=datetime.now(UTC))
+    scheduler.resume()
+    stage.replays.begun.wait()
+    stage.file = config(drift={"interval": "off"})
+    stage.daemon._reload()
+    stage.replays.stop()
+    assert stage.replays.withdrawn.wait(60)
+    assert not stage.replays.shows_results
 
 
 def test_a_new_configuration_with_the_same_interval_leaves_the_schedule(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from shapleyprio.daemon.accounting.tally import AccountedSoFar, Tally
 from shapleyprio.daemon.answering.changes import Change
 from shapleyprio.daemon.pushing.push import PushCounts
-from shapleyprio.daemon.steering.gauges import BY_ORGANIZATION
+from shapleyprio.daemon.steering.gauges import BY_ORGANIZATION, GAUGES
 from shapleyprio.daemon.steering.metrics import Metrics
 from shapleyprio.daemon.steering.report import FAILURES, CycleReport
 from tests.daemon.consortium import BIOLOGY, FIRST, LAST, NAME, NOW, PHYSICS, Service, config
@@ -168,6 +168,15 @@ def test_what_a_failed_cycle_would_have_reported_is_absent(
     metrics.publish(service.run())
     assert value(metrics, "organization_priority_points", organization="physics") == FIRST
     assert value(metrics, "cycles_total", outcome="ok") == 2
+
+
+def test_who_steers_no_more_shows_what_it_counted_alone(metrics: Metrics, service: Service) -> None:
+    metrics.publish(service.run())
+    metrics.withdraw()
+    shown = {name for name, _ in exposed(metrics)}
+    assert "shapleyprio_cycles_total" in shown
+    assert not [name for name in shown if name.endswith("timestamp_seconds")]
+    assert not shown & {f"shapleyprio_{name}" for name in GAUGES}
 
 
 def test_nothing_is_left_of_a_ledger_that_is_no_more(metrics: Metrics, service: Service) -> None:
