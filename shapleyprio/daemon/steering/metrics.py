@@ -212,10 +212,12 @@ class Metrics(Collector):
             self.counters.seconds.labels(self._cluster, phase).observe(seconds)
         self.counters.success.labels(self._cluster).set(report.t)
         self.counters.conflicts.labels(self._cluster).inc(report.conflicts)
-        if report.table_written is not None:
-            self.counters.table.labels(self._cluster).set(report.table_written)
-        elif not report.keeps_table:
+        if not report.keeps_table:
             self.counters.table.remove(self._cluster)
+        elif report.table_written is not None:
+            self.counters.table.labels(self._cluster).set(report.table_written)
+        else:
+            self.counters.table.labels(self._cluster)  # is 0 until one can be written
 
     def publish_changes(self, changes: Sequence[Change]) -> None:
         """Takes over what changed lately, the oldest first."""

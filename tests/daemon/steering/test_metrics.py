@@ -170,6 +170,19 @@ def test_what_a_failed_cycle_would_have_reported_is_absent(
     assert value(metrics, "cycles_total", outcome="ok") == 2
 
 
+def test_a_table_that_was_never_written_is_as_old_as_can_be(
+    metrics: Metrics, service: Service
+) -> None:
+    report = service.run()
+    shown = []
+    for written in (None, NOW, None):
+        metrics.publish(replace(report, keeps_table=True, table_written=written))
+        shown.append(value(metrics, "table_timestamp_seconds"))
+    assert shown == [0, NOW, NOW]
+    metrics.publish(report)
+    assert value(metrics, "table_timestamp_seconds") is None
+
+
 def test_who_steers_no_more_shows_what_it_counted_alone(metrics: Metrics, service: Service) -> None:
     metrics.publish(service.run())
     metrics.withdraw()
