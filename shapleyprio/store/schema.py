@@ -18,10 +18,19 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
 )
-from sqlalchemy.dialects.mysql import MEDIUMTEXT
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import TypeEngine
 
 T = TypeVar("T")
+
+
+class LongText(Text):
+    """A text of more than MariaDB's 64 KiB, which are 4,000 nodes."""
+
+
+@compiles(LongText, "mysql", "mariadb")
+def _medium(*_: object, **__: object) -> str:
+    return "MEDIUMTEXT"  # the dialect's own class would load the dialect at each start
 
 
 class ExactInteger(TypeDecorator[int]):
@@ -85,7 +94,7 @@ class _Json(TypeDecorator[T]):
 class JsonMapping(_Json[Mapping[str, Any]]):
     """Name -> number."""
 
-    impl = Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")  # 64 KiB are 4,000 nodes
+    impl = LongText()
     cache_ok = True
 
     def plain(self, value: Mapping[str, Any] | None) -> object:
@@ -131,14 +140,6 @@ class InPartitions(_Json[Mapping[tuple[str, ...], int]]):
         return {tuple(names): processors for names, processors in plain}
 
 
-# MariaDB would take names that differ in case for the same
-_MARIADB: dict[str, Any] = {
-    "mysql_charset": "utf8mb4",
-    "mysql_collate": "utf8mb4_bin",
-    "mariadb_charset": "utf8mb4",
-    "mariadb_collate": "utf8mb4_bin",
-}
-
 metadata = MetaData()
 
 _FIELDS = {
@@ -154,7 +155,7 @@ def table(name: str, *contents: list[Column[Any]] | Index | ForeignKeyConstraint
     """Returns a table of `metadata` with rows of many clusters."""
     cluster = Column("cluster", String(64), primary_key=True)
     items = [item for each in contents for item in (each if isinstance(each, list) else [each])]
-    return Table(name, metadata, cluster, *items, **_MARIADB)
+    return Table(name, metadata, cluster, *items)
 
 
 def key(kind: TypeEngine[Any], *names: str) -> list[Column[Any]]:

@@ -11,6 +11,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+# else names that differ in case would be the same
 MARIADB: dict[str, Any] = {
     "mysql_charset": "utf8mb4",
     "mysql_collate": "utf8mb4_bin",
