@@ -51,6 +51,7 @@ def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) 
             cluster.submit("alpha", seconds)
         consortium.until(lambda: not cluster.run("squeue", "-h"), what="the past to end")
         consortium.await_settled()
+        consortium.await_cycles()  # the ledger knows the past
         jobs = [cluster.submit("alpha", JOB_SECONDS, processors=ALL_CPUS) for _ in range(4)]
         consortium.until(lambda: forecast_of(consortium, jobs[3]) is not None, what="a forecast")
         third = (*("--time", "10", "--processors", str(ALL_CPUS)), "--partition", "all", "-A")
