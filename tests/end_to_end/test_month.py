@@ -265,7 +265,7 @@ def _leave_alone_what_the_director_sets(month: Month) -> None:
     for job in (fixed, factor, nice):
         month.update(job, "Nice=0")
     month.until(lambda: month.has_points("beta"), "points where nobody set anything any more")
-    month.consortium.await_cycles(1)
+    month.consortium.await_cycles()
     assert month.status()["by_hand"] == {}
     assert {push.state for push in month.consortium.pushes()} == {PushState.APPLIED}
 
