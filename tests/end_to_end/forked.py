@@ -37,6 +37,7 @@ USED = (
 LAZY = (
     "alembic.command",
     "alembic.config",
+    "apscheduler.triggers.date",
     "apscheduler.triggers.interval",
     "encodings.ascii",
     "encodings.idna",

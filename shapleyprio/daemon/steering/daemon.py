@@ -266,6 +266,8 @@ class Daemon:
         """Goes at the pace of the new configuration."""
         if self._config.drift.interval != old.drift.interval:
             self._schedule_drift()
+            if self._config.drift.interval is None:
+                self._withdraw_drift()
         if self._config.service.new_jobs_interval != old.service.new_jobs_interval:
             self._schedule_new_job_poll()
         self._schedule_cycles()
@@ -301,9 +303,6 @@ class Daemon:
         """Replays from soon on, when the first cycles have run, on a thread of its own."""
         interval = self._config.drift.interval
         if self._drift is not None:
-            if interval is None:  # behind the replay that may be going on
-                withdraw = partial(self._drift.withdraw, self._config)
-                self._timetable.scheduler.add_job(withdraw, executor=DRIFT)
             soon = timedelta(seconds=min(interval or 0, FIRST_DRIFT_SECONDS))
             self._timetable.repeat(
                 DRIFT,
@@ -312,6 +311,12 @@ class Daemon:
                 first=datetime.now(UTC) + soon,
                 thread=DRIFT,
             )
+
+    def _withdraw_drift(self) -> None:
+        """Shows no more what the last replay found, behind a replay that may be going on."""
+        if self._drift is not None:
+            withdraw = partial(self._drift.withdraw, self._config)
+            self._timetable.scheduler.add_job(withdraw, executor=DRIFT)
 
     def _replay_drift(self) -> None:
         assert self._drift is not None
