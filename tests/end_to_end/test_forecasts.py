@@ -143,7 +143,8 @@ def test_a_job_that_meets_a_limit_starts_when_one_that_shares_it_ends(
         consortium.await_start(running)
         job, array = cluster.submit("alpha", 1), cluster.submit("alpha", 1, array="0-1")
         behind = cluster.submit("alpha", 1, dependency=f"afterany:{array}")
-        await_reason(consortium, behind, "dependency")
+        for one, reason in ((job, "limit"), (array, "limit"), (behind, "dependency")):
+            await_reason(consortium, one, reason)
         with consortium.reading() as view:
             told = [view.forecasts.of_job(one) for one in (job, array, behind)]
         found = [(row.waits_for, row.median) for row in told if row is not None]

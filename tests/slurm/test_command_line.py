@@ -347,6 +347,20 @@ def test_a_users_settings_do_not_change_the_answers(
     assert "--clusters=c1" in programs.calls("sacct")[0]
 
 
+def test_a_controller_that_was_up_just_now_is_not_pinged_again_unless_something_is_written(
+    programs: Programs, slurm: CommandLineSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show_the_cluster(programs)
+    for _ in range(2):
+        assert slurm.nodes()
+    assert programs.calls("scontrol ping") == ["scontrol ping"]
+    monkeypatch.setattr("shapleyprio.slurm.command_line.config.UP_SECONDS", 0)
+    slurm.write("nice", {"1": 1})
+    assert len(programs.calls("scontrol ping")) == 2
+    assert slurm.nodes()
+    assert len(programs.calls("scontrol ping")) == 3
+
+
 # -- writing
 
 

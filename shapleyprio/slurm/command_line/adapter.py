@@ -11,7 +11,7 @@ from shapleyprio.slurm.command_line.associations import CommandLineAssociations
 from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.command_line.config import (
     configuration,
-    ping,
+    ping_now_and_then,
     qos_priorities,
     readable,
     shown,
@@ -108,7 +108,7 @@ class CommandLineSlurm:
 
     def controller(self) -> Controller:
         """Asks the controller for its state."""
-        ping(self._commands)
+        ping_now_and_then(self._commands)
         return self._less_ours(readable(text_config.controller(self._commands.read("sdiag"))))
 
     def cluster(self) -> str:
@@ -138,7 +138,7 @@ class CommandLineSlurm:
 
     def nodes(self) -> Mapping[str, Node]:
         """Reads the nodes as they are now: name -> node."""
-        ping(self._commands)
+        ping_now_and_then(self._commands)
         return self._nodes()
 
     def qos_priorities(self) -> Mapping[str, int]:
@@ -200,7 +200,7 @@ class CommandLineSlurm:
 
     def pending(self) -> PendingQueue:
         """Reads the jobs that wait."""
-        ping(self._commands)
+        ping_now_and_then(self._commands)
         try:
             records = self._records_that_wait()
         except ListedAgainError:
@@ -240,7 +240,7 @@ class CommandLineSlurm:
 
     def started(self) -> Sequence[StartedJob]:
         """Reads the jobs that have started and not ended, as the controller has them."""
-        ping(self._commands)
+        ping_now_and_then(self._commands)
         delimiter = new_delimiter()
         lines = self._commands.lines("squeue", *STARTED, "-O", format_of(STARTED_FIELDS, delimiter))
         found = (started_line(line, delimiter) for line in lines)

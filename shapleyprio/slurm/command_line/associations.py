@@ -13,7 +13,7 @@ from functools import cached_property
 
 from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.command_line.complaints import cause
-from shapleyprio.slurm.command_line.config import ping, shown
+from shapleyprio.slurm.command_line.config import ping, ping_now_and_then, shown
 from shapleyprio.slurm.layout import (
     UNSET_PRIORITY,
     AccountPriority,
@@ -97,7 +97,7 @@ class CommandLineAssociations:
         Without accounts scontrol would print all associations of the cluster. One that it shows
         twice and in two ways is left out: the name of a user may have a line end in it.
         """
-        ping(self._commands)
+        ping_now_and_then(self._commands)
         found: dict[Association, set[int]] = {}
         for names in _lists(accounts, MOST_ARGUMENT_CHARACTERS):
             for line in self._commands.lines("scontrol", *IN_FORCE, f"accounts={names}", *options):

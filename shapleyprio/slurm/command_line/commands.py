@@ -116,6 +116,9 @@ class SlurmCommands:
         timeout_seconds: time limit of one command, from its start to its end.
         bin_directory: where the commands are; None for the PATH.
         environment: variables for them, beside our own.
+
+    Attributes:
+        up_until: second of the monotonic clock until which slurmctld is taken to be up.
     """
 
     def __init__(
@@ -126,6 +129,7 @@ class SlurmCommands:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.timeout_seconds = timeout_seconds
+        self.up_until = -math.inf
         self._bin_directory = bin_directory
         own = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         self._environment = {**SAME_ZONE, **own, **(environment or {}), **FIXED}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -13,6 +14,9 @@ from shapleyprio.slurm.text import config as text_config
 Found = TypeVar("Found")
 
 QOS = ("-nP", "show", "qos", "format=Name,Priority")
+
+UP_SECONDS = 5
+"""So long a controller that answered is taken to be up, where only reading follows."""
 
 
 def ping(commands: SlurmCommands) -> None:
@@ -27,11 +31,18 @@ def ping(commands: SlurmCommands) -> None:
             raise failure("scontrol", answer.complaints, answer.code)
         reason = answer.output.strip().split("\n")[0][:200] or cause(answer.said, answer.code)
         raise no_answer("slurmctld", f"scontrol ping: {reason}")
+    commands.up_until = time.monotonic() + UP_SECONDS
+
+
+def ping_now_and_then(commands: SlurmCommands) -> None:
+    """Pings a controller that has not answered a ping just now; raises as `ping`."""
+    if time.monotonic() >= commands.up_until:
+        ping(commands)
 
 
 def configuration(commands: SlurmCommands) -> dict[str, str]:
     """Reads the settings of slurm.conf: name -> value."""
-    ping(commands)
+    ping_now_and_then(commands)
     return text_config.configuration(commands.read("scontrol", "show", "config"))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from shapleyprio.fairness.runs import Run, RunKey
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line.commands import SlurmCommands
-from shapleyprio.slurm.command_line.config import ping
+from shapleyprio.slurm.command_line.config import ping_now_and_then
 from shapleyprio.slurm.port import SlurmRefusedError
 from shapleyprio.slurm.text.queue import values_in
 from shapleyprio.slurm.text.values import UnreadableError, hosts, length_of_ranges
@@ -149,7 +149,7 @@ class CommandLineValues:
             return {}
         field = CHANNELS[channel].job_field
         assert field is not None, f"channel {channel} writes no jobs"
-        ping(self._commands)
+        ping_now_and_then(self._commands)
         missing, found = set(job_ids), dict[int, int | None]()
         if field.sprio:
             found = self._asked("sprio", (*SPRIO, f"%i {field.sprio}"), missing)
