@@ -56,7 +56,7 @@ class Journal:
         with _errors(path):
             if not path.exists():
                 path.touch(mode=0o600)
-            rows = sqlite3.connect(path, WAIT_SECONDS, check_same_thread=False)
+            rows = sqlite3.connect(path, timeout=WAIT_SECONDS, check_same_thread=False)
         with closing(rows):
             journal = cls(path, rows)
             with _errors(path):

@@ -160,7 +160,7 @@ def test_a_dry_run_prints_its_plan_and_changes_nothing(consortium: Consortium) -
 def test_a_mistake_in_a_first_dry_run_is_forgotten_when_it_is_corrected(
     consortium: Consortium, busy: int
 ) -> None:
-    consortium.cluster.submit("alpha", 60, processors=ALL_CPUS)
+    waiting = consortium.cluster.submit("alpha", 60, processors=ALL_CPUS)
     consortium.configure()
     good = consortium.config_file.read_text()
     mistaken = good.replace('accounts = ["alpha"]', "accounts = []").replace(
@@ -179,7 +179,7 @@ def test_a_mistake_in_a_first_dry_run_is_forgotten_when_it_is_corrected(
     consortium.config_file.write_text(good)
     began = consortium.cluster.now()
     consortium.until(lambda: consortium.cluster.now() > began + 1, what="work to count")
-    consortium.cancel(busy)
+    consortium.cancel(busy, waiting)  # lest it starts between the two that read
     consortium.await_settled()
     consortium.once()
     afresh = consortium.from_scratch()
