@@ -179,6 +179,7 @@ def test_a_mistake_in_a_first_dry_run_is_forgotten_when_it_is_corrected(
     consortium.config_file.write_text(good)
     began = consortium.cluster.now()
     consortium.until(lambda: consortium.cluster.now() > began + 1, what="work to count")
+    assert consortium.starts([busy]) == [busy]  # accounting learns of a start some seconds later
     consortium.cancel(busy, waiting)  # lest it starts between the two that read
     consortium.await_settled()
     consortium.once()
