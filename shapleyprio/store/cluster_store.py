@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import structlog
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, type_coerce
 from sqlalchemy.types import NullType
 from tenacity import (
@@ -135,8 +134,6 @@ LONGEST_PAUSE_SECONDS = 0.2
 """Chance lets clusters that were in each other's way wait for up to so long."""
 
 Result = TypeVar("Result")
-
-log = structlog.get_logger(__name__)
 
 
 class View:
@@ -280,6 +277,9 @@ class ClusterStore:
                 return work(transaction)
 
         def count(state: RetryCallState) -> None:
+            import structlog  # a quarter of the start of a worker, for what is rare
+
+            log = structlog.get_logger(__name__)
             self.conflicts += 1
             why = state.outcome and state.outcome.exception()
             log.info("a transaction is retried", cluster=self.cluster, why=str(why))
