@@ -144,7 +144,7 @@ class Consortium:
         rule: str = "directcontr",
         channel: str = "site_factor",
         influence: int | str = "strict",
-        poll_seconds: int = 1,
+        poll_seconds: int = 2,
         overlap: str = "1h",
         guarantee: str = "off",
         guarantee_ahead: bool = False,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MARKER = "SHAPLEYPRIO_TESTBED"  # in the environment of every daemon: its cluster's directory
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.03, 0.2  # seconds from one look to the next
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.03, 0.4  # seconds from one look to the next
 KILL_SECONDS = 5
 
 
