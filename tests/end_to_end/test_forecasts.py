@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 
 import pytest
 
@@ -122,9 +123,10 @@ def test_a_job_that_may_run_into_a_maintenance_starts_after_it(consortium: Conso
     cluster.run("scontrol", "create", "reservation", "ReservationName=works", "Nodes=ALL", *when)
     with consortium.daemon() as daemon:
         job = cluster.submit("alpha", 1, time=300)  # minutes
-        await_reason(consortium, job, "reservation")
-        text = consortium.succeed("explain", str(job))
-        assert "a maintenance begins within its time limit, or has begun." in text
+        await_reason(consortium, job, "reservation")  # foreseen before Slurm says so
+        named = "a maintenance begins within its time limit, or has begun."
+        explain = partial(consortium.succeed, "explain", str(job))
+        consortium.until(lambda: named in explain(), what="Slurm to say why the job waits")
         start = json.loads(consortium.succeed("explain", str(job), "--json"))["start"]
         assert (start["waits_for"], start["within_hour"]) == ("reservation", 0)
         assert {start[name] for name in ("early", "median", "late")} == {begin + HOUR}
