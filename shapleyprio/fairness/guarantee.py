@@ -56,20 +56,29 @@ class Lent:
         so the later ones still fit wherever it starts, unless one that did not fit and was passed
         over does so then. Of an array there are as many tasks as fit.
         """
-        left = {place: room for place, room in self.unused.items() if room > 0}
+        left = self.left()
         for job in jobs:
             if not left:
                 return
-            name, processors = job.organization, job.processors
-            rooms = [left.get((name, one), 0) for one in job.partitions]
-            if not 0 < processors <= max(rooms):
-                continue
-            tasks = min(job.tasks, max(rooms) // processors)
-            for one in self.touched(job):
-                room = left.pop((name, one), 0) - tasks * processors
-                if room > 0:
-                    left[name, one] = room
-            yield replace(job, tasks=tasks)
+            if tasks := self.take(job, left):
+                yield replace(job, tasks=tasks)
+
+    def left(self) -> dict[tuple[str, str], int]:
+        """Returns what of it jobs can take, to begin with."""
+        return {place: room for place, room in self.unused.items() if room > 0}
+
+    def take(self, job: EligibleJob, left: dict[tuple[str, str], int]) -> int:
+        """Takes what a job needs from what is left; returns how many of its tasks fit."""
+        name, processors = job.organization, job.processors
+        rooms = [left.get((name, one), 0) for one in job.partitions]
+        if not 0 < processors <= max(rooms):
+            return 0
+        tasks = min(job.tasks, max(rooms) // processors)
+        for one in self.touched(job):
+            room = left.pop((name, one), 0) - tasks * processors
+            if room > 0:
+                left[name, one] = room
+        return tasks
 
     def touched(self, job: EligibleJob) -> set[str]:
         """Returns the partitions that have a node on which a job may start."""

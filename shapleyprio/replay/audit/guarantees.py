@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from heapq import merge
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +103,7 @@ class _Queue:
 
     def __init__(self) -> None:
         self._places: dict[int, _Place] = {}
-        self._of_width: defaultdict[int, list[_Place]] = defaultdict(list)
+        self._alike: defaultdict[tuple[int, Collection[str]], list[_Place]] = defaultdict(list)
 
     def __contains__(self, job: int) -> bool:
         return job in self._places
@@ -113,17 +113,34 @@ class _Queue:
 
     def add(self, place: _Place) -> None:
         self._places[place.job.job] = place
-        insort(self._of_width[place.job.processors], place)
+        insort(self._alike[place.job.processors, place.job.partitions], place)
 
     def remove(self, job: int) -> None:
         place = self._places.pop(job)
-        order = self._of_width[place.job.processors]
+        order = self._alike[place.job.processors, place.job.partitions]
         del order[bisect_left(order, place)]
 
-    def within(self, processors: int) -> Iterator[EligibleJob]:
-        """Yields those that ask for no more processors: of thousands, few fit."""
-        orders = (order for width, order in self._of_width.items() if width <= processors)
-        return (place.job for place in merge(*orders))
+    def fitting(self, lent: Lent) -> Iterator[int]:
+        """Yields the jobs that fit, as `Lent.fitting` does: of thousands, few do.
+
+        Where one does not, none fits that asks for as much in the same partitions.
+        """
+        left = lent.left()
+        most = max(left.values(), default=0)
+        orders = [
+            iter(order) for (width, _), order in self._alike.items() if order and width <= most
+        ]
+        heads = [(next(order), n) for n, order in enumerate(orders)]
+        heapify(heads)
+        while heads and left:
+            place, n = heads[0]
+            fits = lent.take(place.job, left) > 0
+            if fits:
+                yield place.job.job
+            if fits and (following := next(orders[n], None)):
+                heapreplace(heads, (following, n))
+            else:
+                heappop(heads)
 
 
 def _claims(
@@ -164,9 +181,8 @@ def _claims(
         unused = rooms.get(t, unused)
         if not waiting and not asking:
             continue
-        room = max(unused) if t < length else 0
-        lent = Lent(dict(zip(places, unused, strict=True)), sharing)
-        fit = {job.job for job in lent.fitting(waiting.within(room))}
+        lent = Lent(dict(zip(places, unused, strict=True)) if t < length else {}, sharing)
+        fit = set(waiting.fitting(lent))
         for job in [job for job in asking if job not in fit]:
             yield job, asking.pop(job), t
         for job in fit:
