@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
-from sqlalchemy import ColumnElement, Connection, column, exists, func, inspect, select, table, true
+from sqlalchemy import ColumnElement, Connection, column, exists, func, inspect, select, table
 from sqlalchemy.exc import SQLAlchemyError
 
 from shapleyprio.common.shipped import find
@@ -20,7 +20,18 @@ HEAD = REVISIONS[-1]
 """The revision that this release works with."""
 
 _version = table("alembic_version", column("version_num"))
-_schema = table("sqlite_master", *map(column, ("type", "name", "tbl_name", "rootpage")))
+
+_FIELDS = (
+    "SELECT a.name, field.name FROM sqlite_master AS a JOIN pragma_table_info(a.name) AS field"
+    " WHERE a.type = 'table' AND a.rootpage > 0"
+)
+"""Table and column, for every table in a file of SQLite."""
+
+_PROGRAMS = (
+    "SELECT type, name, lower(tbl_name) FROM sqlite_master"
+    " WHERE type IN ('view', 'trigger') OR rootpage = 0 ORDER BY type, name"
+)
+"""What such a file has that runs, and of which table it is."""
 
 ALONE_SECONDS = 20
 """Less than a server gives a statement. To make all tables takes a second or two."""
@@ -67,10 +78,9 @@ def _columns(connection: Connection) -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = {name: set() for name in metadata.tables}
     if connection.dialect.name == "sqlite":
         # SQLAlchemy would ask twice for each table, which takes longer than all else here
-        fields = func.pragma_table_info(_schema.c.name).table_valued("name")
-        query = select(_schema.c.name, fields.c.name).join(fields, true())
-        for name, field in connection.execute(query.where(_schema.c.name.in_(found))):
-            found[name].add(field)
+        for name, field in connection.exec_driver_sql(_FIELDS):
+            if name in found:
+                found[name].add(field)
         return found
     columns = inspect(connection).get_multi_columns(filter_names=list(found))
     for (_, name), described in columns.items():
@@ -86,16 +96,10 @@ def disguised(connection: Connection) -> str | None:
     """
     if connection.dialect.name != "sqlite":
         return None
-    query = (
-        select(_schema.c.type, _schema.c.name)
-        .where(func.lower(_schema.c.tbl_name).in_([*metadata.tables, _version.name]))
-        .where(_schema.c.type.in_(("view", "trigger")) | (_schema.c.rootpage == 0))
-        .order_by(_schema.c.type, _schema.c.name)
-    )
-    found = connection.execute(query).first()
-    if found is None:
-        return None
-    return f"the {'virtual table' if found.type == 'table' else found.type} {found.name}"
+    for kind, name, of in connection.exec_driver_sql(_PROGRAMS):
+        if of in metadata.tables or of == _version.name:
+            return f"the {'virtual table' if kind == 'table' else kind} {name}"
+    return None
 
 
 @contextmanager
