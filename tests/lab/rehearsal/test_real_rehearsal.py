@@ -83,7 +83,7 @@ def rehearse(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_todays_weights_and_the_daemon_order_the_same_jobs_each_its_way(
     private_slurm_programs: None, site: Path
 ) -> None:
