@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from shapleyprio.fairness.rule import OrganizationState, Ranking, Situation
@@ -16,7 +16,7 @@ from shapleyprio.fairness.rules import ByShapley, DirectContr
 from shapleyprio.replay.errors import PolicyError
 from shapleyprio.replay.policies import RunOptions, policy_named, run_policy
 from shapleyprio.replay.policies.own import OwnPolicy, own_decisions, rule_decisions
-from shapleyprio.replay.workloads.choices import Backfill
+from shapleyprio.replay.workloads.choices import Backfill, Estimation
 from shapleyprio.replay.workloads.workload import Workload
 from tests.examples import examples
 from tests.replay.strategies import HORIZONS, Job, workload_of_jobs, workloads
@@ -72,6 +72,15 @@ def test_the_daemons_own_directcontr_makes_the_schedule_of_the_policy(
 
 @settings(max_examples=examples(30))
 @given(workload=workloads(organizations=st.just(2)) | RIGID, seed=st.integers(0, 99))
+@example(
+    workload=workload_of_jobs(
+        [2, 0, 1],
+        [*(Job(u, 1, 1) for u in (0, 0, 1)), Job(1, 0, 1), Job(0, 4, 1), Job(2, 4, 1, 3)],
+        5,
+        wide="rigid",
+    ),
+    seed=0,
+)
 def test_the_daemons_own_shapley_starts_what_live_starts_as_long_as_no_scores_tie(
     workload: Workload, seed: int
 ) -> None:
@@ -85,10 +94,14 @@ def test_the_daemons_own_shapley_starts_what_live_starts_as_long_as_no_scores_ti
             ties.append(len(scores) - len(set(scores)))
             return ranking
 
-    live = run_policy(workload, "live", seed=seed)
-    rule = rule_decisions(workload, "rule:shapley", Noting(), RunOptions(seed=seed))
+    # `live` is not asked where all can start, so an older estimate may be of another second
+    fresh = Estimation(recompute=1)
+    live = run_policy(workload, "live", seed=seed, estimation=fresh)
+    rule = rule_decisions(
+        workload, "rule:shapley", Noting(), RunOptions(seed=seed, estimation=fresh)
+    )
     assume(not any(ties))  # scores are rounded down, the engine compares fractions
-    # `live` is not asked where all can start, so within a second the order may be another
+    # for the same reason the order within a second may be another
     starts = [
         sorted(zip(one.start.repeat(one.copies), one.job.repeat(one.copies), strict=True))
         for one in (live, rule)
