@@ -153,8 +153,9 @@ def test_a_job_that_meets_a_limit_starts_when_one_that_shares_it_ends(
         assert [waits_for for waits_for, _ in found] == ["limit", "limit", "dependency"]
         medians = [median for _, median in found]
         assert medians == sorted(set(medians))
-        words = consortium.succeed("explain", str(job))
-        assert "as many jobs run as a limit allows, so one of them has to end first." in words
+        named = "as many jobs run as a limit allows, so one of them has to end first."
+        explain = partial(consortium.succeed, "explain", str(job))
+        consortium.until(lambda: named in explain(), what="Slurm to say why the job waits")
         consortium.cancel(running, job, array, behind)
         assert daemon.end() == 0
     cluster.run("sacctmgr", "-i", "modify", "account", "alpha", "set", "GrpJobs=-1")
