@@ -279,9 +279,9 @@ class ClusterStore:
         def count(state: RetryCallState) -> None:
             import structlog  # a quarter of the start of a worker, for what is rare
 
-            log = structlog.get_logger(__name__)
             self.conflicts += 1
             why = state.outcome and state.outcome.exception()
+            log = structlog.get_logger(__name__)
             log.info("a transaction is retried", cluster=self.cluster, why=str(why))
 
         retrying = Retrying(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from functools import partial
 
 import pytest
 
@@ -38,6 +37,13 @@ def await_reason(consortium: Consortium, job: int, waits_for: str) -> None:
         return told is not None and told.waits_for == waits_for
 
     consortium.until(is_known, what=f"a forecast behind a {waits_for}")
+
+
+def await_words(consortium: Consortium, job: int, words: str) -> None:
+    """Wait until `explain` has them: a forecast may know for what a job waits before Slurm does."""
+    consortium.until(
+        lambda: words in consortium.succeed("explain", str(job)), what="Slurm to say why it waits"
+    )
 
 
 def test_a_job_starts_within_the_interval_that_was_told(consortium: Consortium) -> None:
@@ -123,10 +129,8 @@ def test_a_job_that_may_run_into_a_maintenance_starts_after_it(consortium: Conso
     cluster.run("scontrol", "create", "reservation", "ReservationName=works", "Nodes=ALL", *when)
     with consortium.daemon() as daemon:
         job = cluster.submit("alpha", 1, time=300)  # minutes
-        await_reason(consortium, job, "reservation")  # foreseen before Slurm says so
-        named = "a maintenance begins within its time limit, or has begun."
-        explain = partial(consortium.succeed, "explain", str(job))
-        consortium.until(lambda: named in explain(), what="Slurm to say why the job waits")
+        await_reason(consortium, job, "reservation")
+        await_words(consortium, job, "a maintenance begins within its time limit, or has begun.")
         start = json.loads(consortium.succeed("explain", str(job), "--json"))["start"]
         assert (start["waits_for"], start["within_hour"]) == ("reservation", 0)
         assert {start[name] for name in ("early", "median", "late")} == {begin + HOUR}
@@ -153,9 +157,8 @@ def test_a_job_that_meets_a_limit_starts_when_one_that_shares_it_ends(
         assert [waits_for for waits_for, _ in found] == ["limit", "limit", "dependency"]
         medians = [median for _, median in found]
         assert medians == sorted(set(medians))
-        named = "as many jobs run as a limit allows, so one of them has to end first."
-        explain = partial(consortium.succeed, "explain", str(job))
-        consortium.until(lambda: named in explain(), what="Slurm to say why the job waits")
+        words = "as many jobs run as a limit allows, so one of them has to end first."
+        await_words(consortium, job, words)
         consortium.cancel(running, job, array, behind)
         assert daemon.end() == 0
     cluster.run("sacctmgr", "-i", "modify", "account", "alpha", "set", "GrpJobs=-1")

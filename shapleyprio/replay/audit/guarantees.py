@@ -126,10 +126,7 @@ class _Queue:
         Where one does not, none fits that asks for as much in the same partitions.
         """
         left = lent.left()
-        most = max(left.values(), default=0)
-        orders = [
-            iter(order) for (width, _), order in self._alike.items() if order and width <= most
-        ]
+        orders = [iter(order) for order in self._alike.values() if order]
         heads = [(next(order), n) for n, order in enumerate(orders)]
         heapify(heads)
         while heads and left:
