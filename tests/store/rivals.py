@@ -73,7 +73,13 @@ class Rival:
             self._rows_locked.result()
 
     def begin(self, lease: Leases) -> Callable[[], None]:
-        """Stands in the way, if armed, of a transaction that has just got the lease's row."""
+        """Stands in the way, if armed, of a transaction that has just got the lease's row.
+
+        Those after it begin when the rival has ended: one that got the lease's row before a rival
+        that the server has woken up, but not yet run, would be undone a second time.
+        """
+        if self._rows_locked is not None:
+            self._rows_locked.result(timeout=60)
         committed = self._behind.begin(lease)
         if self._armed is not None:
             table, self._armed = self._armed, None
