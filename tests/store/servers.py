@@ -177,7 +177,7 @@ class Databases:
 
 
 class Server:
-    """A server in the foreground, which ends with the thread that has started it.
+    """A server in the foreground.
 
     Args:
         url: of its own database.
@@ -190,8 +190,7 @@ class Server:
         self.url = url
         self._user = user
         self._connect = connect
-        self._program = _program(command[0])
-        self._command = ("setpriv", "--pdeathsig", "KILL", self._program, *command[1:])
+        self._command = (_program(command[0]), *command[1:])
         self._process: subprocess.Popen[bytes] | None = None
 
     @contextmanager
@@ -201,12 +200,14 @@ class Server:
             yield self
         finally:
             if self._process is not None:
-                self._process.send_signal(ENDING[Path(self._program).name])
+                self._process.send_signal(ENDING[Path(self._command[0]).name])
                 self._process.wait(PATIENCE_SECONDS)
 
     def start(self) -> None:
         """Starts it, and waits until one can connect; after a kill, until nothing is left of it."""
-        wait_until(self._answers, real_seconds=PATIENCE_SECONDS, what=f"{self._program} to answer")
+        wait_until(
+            self._answers, real_seconds=PATIENCE_SECONDS, what=f"{self._command[0]} to answer"
+        )
 
     def execute(self, *statements: str) -> None:
         """Its administrator does something."""
