@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +19,9 @@ from shapleyprio.store import Store
 from tests.daemon.consortium import NAME
 from tests.examples import examples
 from tests.replay.test_exports import Members, fill, members, pack
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9), st.just(2**63)
@@ -61,7 +64,26 @@ def test_end_the_reader_of_exports_by_any_values(
         place = place[key]
     lines = [json.dumps(row).encode() + b"\n" for row in rows]
     contents[name] = b"".join(lines) if name in PARTS else json.dumps(changed).encode()
-    file = tmp_path_factory.mktemp("export") / "log"
+    read_or_refused(tmp_path_factory.mktemp("export") / "log", contents)
+
+
+def test_end_the_reader_of_exports_by_numbers_that_are_too_large(
+    tmp_path: Path, good: Members
+) -> None:
+    numbers = 0
+    for name in PARTS:
+        row = json.loads((good[name].splitlines() or [b"{}"])[0])
+        rest = good[name].splitlines(keepends=True)[1:]
+        for key in [key for key, value in row.items() if type(value) is int or value is None]:
+            for number in (2**63, -(2**63) - 1, 10**46):
+                changed = json.dumps(row | {key: number}).encode() + b"\n"
+                read_or_refused(tmp_path / "log", good | {name: b"".join([changed, *rest])})
+                numbers += 1
+    assert numbers > 80
+
+
+def read_or_refused(file: Path, contents: Members) -> None:
+    """An export with that in it is read, or refused in one line."""
     pack(file, contents)
     refused = ""
     try:

@@ -80,6 +80,7 @@ Seconds = Annotated[int, Field(ge=0, le=LAST_SECOND)]
 Job = Annotated[int, JobNumber(), Field(ge=0, le=2**53)]
 Processors = Annotated[int, Field(ge=0, le=MOST_PROCESSORS)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Priority = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Exact = Annotated[int, Field(gt=-(10**46), lt=10**46)]
 Holdings = tuple[tuple[Member, Second | None], ...]
 """Who held something one after the other, each from a second on; None for always."""
@@ -248,7 +249,7 @@ class ExportedStanding(Row):
     score: Exact
     parts: Count
     all_parts: Count
-    priority: Exact
+    priority: Priority
     pending: Count
     running: Count
     processors: Count
