@@ -234,8 +234,8 @@ def _change(world: World, second: int, gained: Ints, there: Bools, *, together: 
 
     Where processors are lost that are at work, fewer than none are free until enough jobs end.
     Whoever has no job that ends or is released now decides because of the change alone. So do those
-    who serve by release, and not `together`: for them what is released now changes nothing where
-    another job waits.
+    who serve by release, and not `together`, and take in first what is released now: that alone is
+    no reason for them to decide where another job waits.
     """
     jobs, state = world.jobs, world.state
     _give(world, gained, there)

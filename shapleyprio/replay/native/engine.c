@@ -236,8 +236,11 @@ static void count_changes(const World *world, int64_t c) {
 static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t until) {
     const Coalitions *state = &world->state;
     bool confined = is_confined(world);
+    bool (*take_in)(const World *, int64_t, int64_t) = confined ? arrive_in_bays : arrive;
     for (;;) {
         if (state->undecided.at[c]) {
+            /* where processors came or went, what is released at that moment is decided with it */
+            take_in(world, c, state->now.at[c]);
             if (!(confined ? decide_in_bays : decide)(policy, world, c))
                 return false;
             state->undecided.at[c] = 0;
@@ -258,7 +261,7 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
         state->now.at[c] = t;
         bool changed = state->next_end.at[c] == t;
         end_jobs(world, c, t);
-        changed |= (confined ? arrive_in_bays : arrive)(world, c, t);
+        changed |= take_in(world, c, t);
         if (policy == KAI)
             divide_processors(world, c);
         state->undecided.at[c] = changed || may_differ(policy, world, c, t);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import assume, example, given
@@ -12,9 +13,60 @@ from shapleyprio.replay.coalitions.contributions import all_coalitions
 from shapleyprio.replay.coalitions.first_come import values_of
 from shapleyprio.replay.coalitions.game import Game
 from shapleyprio.replay.coalitions.ways import WholeJobs
+from shapleyprio.replay.workloads.bays import Bays
 from tests.replay.coalitions.games import games, growing_games, kept_whole, literal_first_come_value
 
+if TYPE_CHECKING:
+    from shapleyprio.replay.workloads.choices import Backfill
 
+
+def changed_at_a_release(backfill: Backfill, owned_in: list[list[list[int]]], **jobs: Any) -> Game:
+    """Partitions a and b with nodes of their own; each second of `owned_in` begins a new count."""
+    columns: dict[str, Any] = {name: np.array(values) for name, values in jobs.items()}
+    bays = Bays(
+        partitions=("a", "b"),
+        reach=np.eye(2, dtype=np.bool_),
+        owned=np.array(owned_in[0]),
+        partition=columns.pop("partition").astype(np.int32),
+    )
+    return Game(
+        **columns,
+        since=np.arange(len(owned_in)),
+        owned=np.array(owned_in).sum(axis=1),
+        until=12,
+        horizon=None,
+        wide="rigid",
+        backfill=backfill,
+        bays=bays,
+        owned_in=np.array(owned_in),
+    )
+
+
+ONE_WAITS = changed_at_a_release(
+    "none",
+    [[[1], [0]], [[1], [1]], [[2], [1]]],
+    organization=[0, 0],
+    partition=[0, 1],
+    release=[0, 1],
+    processing_time=[1, 1],
+    processors=[2, 1],
+)
+"""The first job is too wide for now, and the second one comes with a processor of its own."""
+
+ONE_HAS_A_RESERVATION = changed_at_a_release(
+    "easy",
+    [[[2, 0], [0, 0]], [[2, 0], [1, 0]]],
+    organization=[0, 0, 1],
+    partition=[0, 0, 0],
+    release=[0, 0, 1],
+    processing_time=[5, 1, 9],
+    processors=[1, 2, 1],
+)
+"""The third job would delay the second one, and comes with a processor elsewhere."""
+
+
+@example([ONE_HAS_A_RESERVATION])
+@example([ONE_WAITS])
 @given(kept_whole(games(organizations=3, jobs=8).map(lambda game: [game])))
 def test_whole_jobs_start_by_release_and_others_behind_what_does_not_fit(drawn: list[Game]) -> None:
     (game,) = drawn
