@@ -271,7 +271,7 @@ def test_nothing_runs_while_a_partition_is_closed_that_its_limit_lets_run_then(
     assert bays is not None
     soon = st.integers(1, 50).map(present.t.__add__) | st.just(NEVER)
     closes = np.array([data.draw(soon) for _ in bays.partitions])
-    lengths = jobs.processing_time
+    lengths = np.minimum(jobs.processing_time, jobs.estimate)  # Slurm ends them at their limits
     starts = starts_in(replace(present, closes=closes), lengths, NO_PAST.jobs, order, days=1)
     ends = starts + np.maximum(np.where(jobs.limit == UNKNOWN, 0, jobs.limit), lengths)
     of_jobs = closes[bays.partition]
