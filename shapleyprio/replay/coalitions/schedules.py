@@ -194,7 +194,7 @@ class _Life:
                 run(first, -(-second // seconds), second)
                 there = (begins <= second) & (second < world.state.guessing)
                 gained = game.by_bay[change] - game.by_bay[change - 1]
-                _change(world, second, gained, there, together=self._way.together)
+                _change(world, second, gained, there)
                 first = second // seconds
         run(first, last, self._length)
 
@@ -229,23 +229,17 @@ class Saturating:
         return values
 
 
-def _change(world: World, second: int, gained: Ints, there: Bools, *, together: bool) -> None:
+def _change(world: World, second: int, gained: Ints, there: Bools) -> None:
     """Gives the members' new processors to coalitions that are at this second: [bays, k], [c].
 
     Where processors are lost that are at work, fewer than none are free until enough jobs end.
-    Whoever has no job that ends or is released now decides because of the change alone. So do those
-    who serve by release, and not `together`, and take in first what is released now: that alone is
-    no reason for them to decide where another job waits.
+    Whoever has no job that ends now decides because of the change, with what is released now: that
+    alone may be no reason to decide.
     """
-    jobs, state = world.jobs, world.state
+    state, bays = world.state, world.bays
     _give(world, gained, there)
-    busy = state.next_end == second
-    if together:
-        released = np.unique(jobs.arrival_of[jobs.arrival == second])
-        busy |= state.takes_part[:, released].any(axis=1)
-    bays = world.bays
     free = (bays.partitions[:, :, OPEN] > 0).any(axis=1) if len(bays.reach) else state.free > 0
-    deciding = there & free & (state.waiting > 0) & ~busy
+    deciding = there & free & (state.waiting > 0) & (state.next_end != second)
     state.now[deciding] = second
     state.undecided[deciding] = 1
 

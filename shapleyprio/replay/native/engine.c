@@ -240,7 +240,8 @@ static bool advance_one(int64_t policy, const World *world, int64_t c, int64_t u
     for (;;) {
         if (state->undecided.at[c]) {
             /* where processors came or went, what is released at that moment is decided with it */
-            take_in(world, c, state->now.at[c]);
+            if (next_release(world, c) == state->now.at[c])
+                take_in(world, c, state->now.at[c]);
             if (!(confined ? decide_in_bays : decide)(policy, world, c))
                 return false;
             state->undecided.at[c] = 0;
