@@ -199,7 +199,7 @@ class Consortium:
     def succeed(self, *arguments: str) -> str:
         """Run a command that must succeed and return what it printed."""
         done = self.run(*arguments)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, f"{done.stderr}{self.cluster.last_words()}"
         return done.stdout
 
     def once(self) -> int:

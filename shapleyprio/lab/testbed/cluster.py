@@ -152,7 +152,7 @@ class PrivateSlurm:
             raise TestbedError(f"{error}; the cluster then:\n{self.picture()}") from error
 
     def picture(self) -> str:
-        """Returns every node and job, why it stands still, and the last lines of the logs."""
+        """Returns every node and job, why it stands still, and `last_words`."""
         commands = (
             ("sinfo", "-N", "-o", "%N %T %C %E"),
             ("squeue", "--all", "-o", "%i %a %T %Q %S %r %N"),
@@ -160,6 +160,11 @@ class PrivateSlurm:
             ("sdiag",),
         )
         shown = [self.run(*command, check=False)[-LONGEST_ANSWER:] for command in commands]
+        return "\n".join([*shown, self.last_words()])
+
+    def last_words(self) -> str:
+        """Returns the last lines of the logs of slurmdbd and slurmctld, even if these hang."""
+        shown = []
         for name in ("slurmdbd", "slurmctld"):
             log = self.directory / "log" / f"{name}.log"
             lines = log.read_text(errors="replace").splitlines() if log.exists() else []
