@@ -259,14 +259,14 @@ def test_an_upgraded_wheel_replaces_the_daemons_unit(installed: Callable[..., st
 
 
 def test_an_installed_wheel_works_without_the_packages_that_replay(
-    installed: Callable[..., str],
+    installed: Callable[..., str], tmp_path: Path
 ) -> None:
     drawn = installed("shapleyprio init --cluster-independent --output -")
     assert drawn == (ROOT / "shapleyprio.toml.example").read_text()
     refused = installed("shapleyprio replay README.md --deal-users 2 2>&1 || echo $?")
     assert refused.endswith("pip install 'shapleyprio[replay]'\n2\n")
-    configured = """
-        cd $(mktemp -d)
+    configured = f"""
+        cd {tmp_path}
         shapleyprio init --cluster-independent --output c.toml
         sed -i "s|^#url = .*|url = 'sqlite:///$PWD/store.db'|" c.toml
         shapleyprio db upgrade --config c.toml

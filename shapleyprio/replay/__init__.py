@@ -8,18 +8,17 @@ A day of two organizations in the Standard Workload Format: at second 0 the firs
 floods both processors with four jobs of 100 s, at second 10 the second one (user 2) wants the
 processor it brought.
 
->>> from pathlib import Path
->>> from tempfile import mkdtemp
+>>> from tempfile import NamedTemporaryFile
 >>> from shapleyprio.config import Organization
 >>> from shapleyprio.replay import (
 ...     Window, comparison_frame, consortium_of, measure, read_log, run_policy, starts_frame,
 ...     turns_of, unfairness, workload_of,
 ... )
->>> file = Path(mkdtemp()) / "small.swf"
->>> with file.open("w") as lines:
+>>> with NamedTemporaryFile("w", suffix=".swf") as file:
 ...     for job, release, user in [(1, 0, 1), (2, 0, 1), (3, 0, 1), (4, 0, 1), (5, 10, 2)]:
-...         print(f"{job} {release} 0 100 1 -1 -1 1 -1 -1 1 {user} 1 -1 -1 -1 -1 -1", file=lines)
->>> log = read_log(str(file))
+...         print(f"{job} {release} 0 100 1 -1 -1 1 -1 -1 1 {user} 1 -1 -1 -1 -1 -1", file=file)
+...     file.flush()
+...     log = read_log(file.name)
 >>> log.release
 array([ 0,  0,  0,  0, 10])
 
