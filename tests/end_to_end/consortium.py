@@ -391,6 +391,13 @@ class Consortium:
         printed = self.cluster.run(*sacct, "-o", ",".join(fields))
         return [line.split("|") for line in printed.splitlines()]
 
+    def await_accounted(self, *jobs: int) -> None:
+        names = set(map(str, jobs))
+        self.until(
+            lambda: names <= {row[0] for row in self.accounted("JobIDRaw")},
+            what=f"accounting to know {', '.join(sorted(names))}",
+        )
+
     def starts(self, jobs: Sequence[int]) -> list[int]:
         """The jobs in the order in which they started, as soon as accounting knows of all."""
         begun: dict[int, int] = {}

@@ -324,9 +324,7 @@ def while_busy(
     attackers.let_start("put off")
     consortium.cancel(blocks)
     consortium.await_start(later)
-    consortium.until(
-        lambda: [str(later)] in consortium.accounted("JobIDRaw"), what="accounting to know the job"
-    )
+    consortium.await_accounted(later)
     del attackers.attacks["later"]
     attackers.note_reasons()
     return {"throttled": by_array, **attackers.gains()}

@@ -342,10 +342,8 @@ def test_rewrite_another_s_job_and_charge_another_s_account(consortium: Consorti
     """Last, for it takes the cluster's protection away."""
     cluster = consortium.cluster
     victim = submit(consortium, "beta", user=BIN)
-    # a slurmctld that ends while it asks slurmdbd for a job's index may refuse ever to change it
-    consortium.until(
-        lambda: [str(victim)] in consortium.accounted("JobIDRaw"), what="accounting to know the job"
-    )
+    # or slurmctld may end while it asks slurmdbd for the job's index, and then refuse to change it
+    consortium.await_accounted(victim)
     file = cluster.paths.slurm_conf
     text = file.read_text()
     assert ENFORCED in text

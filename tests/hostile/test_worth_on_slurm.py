@@ -61,11 +61,7 @@ def test_have_a_small_node_credited_like_a_large_one(consortium: Consortium) -> 
     consortium.await_start(wide)
     forged = cluster.submit("alpha", 3600, processors=2, nodes=2, job_name=lines)
     consortium.await_start(forged)
-
-    def accounted() -> bool:
-        return {row[0] for row in consortium.accounted("JobIDRaw")} >= {str(wide), str(forged)}
-
-    consortium.until(accounted, what="accounting to know both jobs")
+    consortium.await_accounted(wide, forged)
     rows = standings(consortium)
     with consortium.reading() as view:
         runs = {run.key.job_id: run for run, _ in view.runs.all_runs()}
