@@ -1,3 +1,4 @@
+import itertools
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from shapleyprio.fairness.runs import JobRecord
 from shapleyprio.lab.testbed.processes import wait_until
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.command_line.commands import SlurmCommands
+from shapleyprio.slurm.command_line.orders import OUT_OF_TIME, TOO_SLOW
 from shapleyprio.slurm.port import (
     Connection,
     Malformed,
@@ -779,6 +781,50 @@ def test_what_an_scontrol_was_ended_at_another_one_does(programs: Programs) -> N
     assert answer.code == 0
     assert {line.removeprefix("order ") for line in programs.calls("order")} == set(orders)
     assert len(programs.calls("scontrol")) > 2
+
+
+HANG_AT_5 = 'case "$order" in *JobId=5*) exec sleep 60;; esac'
+
+
+def test_an_order_over_which_two_scontrols_were_killed_keeps_no_other_from_being_done(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    programs.scontrol(orders=f"{REFUSE_9}; {HANG_AT_5}")
+    values = dict.fromkeys(("1", "9", "5", "3", "4"), 7)
+    refused = slurm.write("nice", values, check=lambda: 2.0)
+    assert refused == {"9": "Invalid job id specified", "5": TOO_SLOW}
+    done = [line.split("=")[1].split()[0] for line in programs.calls("order")]
+    assert done.count("5") == 2
+    assert {"3", "4"} <= set(done[done.index("5") :])
+
+
+def test_orders_that_are_to_be_repeated_when_time_is_up_are_not_done(
+    programs: Programs,
+) -> None:
+    slurm = CommandLineSlurm(Connection(timeout_seconds=3, bin_directory=programs.directory))
+    programs.scontrol(orders='case "$order" in *JobId=1*) exec sleep 60;; esac')
+    checks = itertools.count()
+
+    def check() -> float:
+        if next(checks) == 2:  # before the second scontrol
+            time.sleep(3)
+        return 2.0
+
+    refused = slurm.write("nice", dict.fromkeys("123", 7), check=check)
+    assert refused == dict.fromkeys("123", OUT_OF_TIME)
+
+
+def test_an_scontrol_that_dies_after_another_was_killed_says_why(
+    programs: Programs, slurm: CommandLineSlurm
+) -> None:
+    killed = programs.directory / "killed"
+    programs.scontrol(
+        f"'') test -e {killed} && {{ echo 'scontrol: fatal: no slurm.conf' >&2; exit 1; }};"
+        f" touch {killed}; read -r order;"
+        " echo 'Invalid job id specified for job 1' >&2; exec sleep 60;;"
+    )
+    refused = slurm.write("nice", dict.fromkeys("123", 7), check=lambda: 2.0)
+    assert refused == dict.fromkeys("123", "scontrol: fatal: no slurm.conf")
 
 
 def test_a_command_that_takes_longer_than_nobody_else_writes_is_ended(programs: Programs) -> None:

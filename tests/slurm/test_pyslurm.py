@@ -22,7 +22,7 @@ import shapleyprio
 from shapleyprio.common.workers import PYTHON
 from shapleyprio.slurm.adapters import ADAPTERS, connect
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
-from shapleyprio.slurm.command_line.writes import OUT_OF_TIME
+from shapleyprio.slurm.command_line.orders import OUT_OF_TIME
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Connection,

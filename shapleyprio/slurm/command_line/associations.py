@@ -14,6 +14,7 @@ from functools import cached_property
 from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.command_line.complaints import cause
 from shapleyprio.slurm.command_line.config import ping, ping_now_and_then, shown
+from shapleyprio.slurm.command_line.orders import OUT_OF_TIME
 from shapleyprio.slurm.layout import (
     UNSET_PRIORITY,
     AccountPriority,
@@ -149,13 +150,14 @@ class CommandLineAssociations:
                 f"Slurm does not let us change account priorities ({cause(answer.complaints, 1)}):"
                 f" {remedy() or 'see the log of slurmdbd'}"
             )
-        if answer.code != 0:
+        if answer.code != 0 or answer.undone:
+            why = cause(answer.complaints, answer.code) if answer.code else OUT_OF_TIME
             present = self.account_priorities()
             for account, value in wanted.items():
                 if account not in present:
                     refused[account] = "no such account"
                 elif present[account].stored != value:
-                    refused[account] = cause(answer.complaints, answer.code)
+                    refused[account] = why
         return refused
 
     @cached_property

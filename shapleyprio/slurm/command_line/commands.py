@@ -52,12 +52,14 @@ class SlurmAnswer:
         code: its exit code.
         output: its standard output.
         complaints: its standard error.
+        undone: order that it was fed and perhaps did not do -> why.
     """
 
     program: str
     code: int
     output: str
     complaints: str
+    undone: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def said(self) -> str:
@@ -201,15 +203,16 @@ class SlurmCommands:
     ) -> SlurmAnswer:
         """Runs a command that takes orders from its standard input, one a line.
 
-        It must print something for each order, as scontrol and sacctmgr do, for that shows that it
-        still works. Orders are taken as it comes to read them, and none when the time limit has
-        passed since the start; it ends when it has done those that were taken. Where the check
-        says that others may write some time, the command lives no longer than until then, even if
-        this process is frozen, and others of its kind go on with the orders.
+        It must prompt for each order, as scontrol and sacctmgr do, for that shows that it still
+        works. Orders are taken as it comes to read them, and none when the time limit has passed
+        since the start; it ends when it has done those that were taken. Where the check says that
+        others may write some time, the command lives no longer than until then, even if this
+        process is frozen, and others of its kind go on with the orders; one over which two of
+        them were killed is left undone.
 
         Args:
             program: the command.
-            orders: each one line of printable ASCII.
+            orders: each one line of printable ASCII, and no two alike.
             arguments: of the command.
             check: called at once before each handful of orders is given to the command; if it
                 raises, the command is ended, and does not do the orders that it has not read.
@@ -223,23 +226,26 @@ class SlurmCommands:
                 daemon is away. It was ended at once, and did not do the orders after that.
         """
         until = time.monotonic() + self.timeout_seconds
-        feed = Orders(orders, check)
+        feed = Orders(program, orders, check)
         code, complaints = 0, ""
         while True:
             within = check()
             now = time.monotonic()
             ended = _EndsWithoutDaemon(now + within, program=program)
             feed.until = min(until, now + within / 2)  # the other half to do what it has taken
-            for _ in self._chunks([program, *arguments], ended, feed):
+            for chunk in self._chunks([program, *arguments], ended, feed):
+                feed.hear(chunk)
                 time.sleep(FEEDING_REST_SECONDS)
             is_late = time.monotonic() >= until
-            if ended.was_cut and is_late:
-                raise self._too_slow(program)
-            feed.begin(again=ended.was_cut)
             if not ended.was_cut:
+                feed.begin()
                 code, complaints = ended.code or code, complaints + _text(ended.complaints)
                 if feed.are_done or feed.are_unread or is_late:
-                    return SlurmAnswer(program, code, "", complaints)
+                    return SlurmAnswer(program, code, "", complaints, feed.undone)
+            elif is_late:
+                raise self._too_slow(program)
+            else:
+                feed.repeat(within / 2)
 
     def _chunks(
         self, argv: Sequence[str], ended: _Ended, orders: Orders | None = None

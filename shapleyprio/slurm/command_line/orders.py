@@ -6,19 +6,23 @@ import math
 import os
 import selectors
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import chain
 from typing import IO
 
 ORDERS_AT_ONCE_BYTES = 1 << 10
 """What is given to a command after one check."""
+
+OUT_OF_TIME = "Slurm took too long over those before it"
+TOO_SLOW = "Slurm took too long over it"
 
 
 class Orders:
     """Orders for the standard input of commands, one command after the other.
 
     Args:
-        orders: each one line.
+        program: name of the commands, as in their prompts.
+        orders: each one line, and no two alike.
         check: called before any are written.
 
     Attributes:
@@ -27,26 +31,64 @@ class Orders:
         are_unread: whether a command ended before it had read them.
     """
 
-    def __init__(self, orders: Iterable[str], check: Callable[[], float]) -> None:
+    def __init__(self, program: str, orders: Iterable[str], check: Callable[[], float]) -> None:
+        self._prompt = f"\n{program}: ".encode()
         self._orders = iter(orders)
         self._check = check
-        self._left = b""
-        self._given: list[str] = []
+        self._again = deque[str]()
         self._most: float = math.inf
+        self._cut_at: str | None = None
+        self._too_slow: list[str] = []
         self.until = math.inf
         self.are_done = self.are_unread = False
+        self._start()
 
-    def begin(self, *, again: bool) -> None:
-        """Goes on with another command, which may have to repeat all that the last one was given.
+    @property
+    def undone(self) -> dict[str, str]:
+        """Order that was taken and perhaps not done -> why."""
+        return dict.fromkeys(self._too_slow, TOO_SLOW) | dict.fromkeys(self._again, OUT_OF_TIME)
+
+    def hear(self, printed: bytes) -> None:
+        """Notes what a command printed: it prompts before the first order and after each one."""
+        self._printed += printed
+        self._heard = time.monotonic()
+
+    def begin(self) -> None:
+        """Goes on with another command, after one that ended by itself."""
+        self._most = math.inf
+        self._start()
+
+    def repeat(self, patience: float) -> None:
+        """Goes on with another command after one that was killed, and repeats its orders.
 
         A command that is killed does not say what it has done; to do it twice changes nothing. It
-        was given too much for its time, so the next ones are given half of it at most.
+        was given too much for its time, so the next one is given half of it at most. An order over
+        which two commands were killed is not repeated: slurmctld may keep an order waiting for
+        seconds, say for a job that slurmdbd does not know yet, and would do so again.
+
+        Args:
+            patience: seconds from which on it was this order that took too long.
         """
-        if again:
-            self._most = max(len(self._given) // 2, 1)
-            self._orders = chain(self._given, self._orders)
-            self.are_done = self.are_unread = False
-        self._left, self._given = b"", []
+        at = self._in_work() if time.monotonic() - self._heard >= patience else None
+        if at is not None and at == self._cut_at:
+            self._too_slow.append(at)
+            self._given.remove(at)
+        self._cut_at = at
+        self._most = max(len(self._given) // 2, 1)
+        self._again.extendleft(reversed(self._given))
+        self.are_done = self.are_unread = False
+        self._start()
+
+    def _in_work(self) -> str | None:
+        """Returns the order that the command works at; None if that is not known."""
+        prompts = self._printed.count(self._prompt)
+        return self._given[prompts - 1] if 0 < prompts <= len(self._given) else None
+
+    def _start(self) -> None:
+        self._left = b""
+        self._given: list[str] = []
+        self._printed = bytearray(b"\n")
+        self._heard = time.monotonic()
 
     def write(self, stream: IO[bytes], selector: selectors.BaseSelector) -> None:
         """Writes what the command has room for; closes the stream when there is nothing left."""
@@ -70,7 +112,7 @@ class Orders:
             and len(self._given) < self._most
             and time.monotonic() < self.until
         ):
-            order = next(self._orders, None)
+            order = self._again.popleft() if self._again else next(self._orders, None)
             if order is None:
                 self.are_done = True
                 break

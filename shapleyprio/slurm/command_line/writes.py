@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from shapleyprio.slurm.channels import CHANNELS
@@ -13,12 +13,12 @@ from shapleyprio.slurm.command_line.associations import CommandLineAssociations
 from shapleyprio.slurm.command_line.commands import SlurmAnswer, SlurmCommands
 from shapleyprio.slurm.command_line.complaints import cause, failure
 from shapleyprio.slurm.command_line.config import configuration, ping, qos_priorities
+from shapleyprio.slurm.command_line.orders import OUT_OF_TIME
 from shapleyprio.slurm.port import SlurmRefusedError, unchecked
 from shapleyprio.slurm.text import config as text_config
 from shapleyprio.slurm.text.queue import is_target, refusals
 
 DENIALS = ("Access/permission denied", "Invalid user id")
-OUT_OF_TIME = "Slurm took too long over those before it"
 LEVELS = ("None", "Operator", "Administrator")
 
 FED_AT_ONCE = 4
@@ -102,13 +102,14 @@ class CommandLineWrites:
         asked: list[str] = []
 
         def feed(_: int) -> tuple[dict[str, str], str | None]:
-            named: list[str] = []
+            named: dict[str, str] = {}  # order -> target
 
             def orders() -> Iterator[str]:
                 for target in left:
-                    named.append(target)
+                    order = f"update JobId={target} {name}={values[target]}"
+                    named[order] = target
                     asked.append(target)
-                    yield f"update JobId={target} {name}={values[target]}"
+                    yield order
 
             try:
                 answer = self._commands.feed("scontrol", orders(), check=check)
@@ -187,15 +188,21 @@ class CommandLineWrites:
         )
 
 
-def _complaints(answer: SlurmAnswer, targets: Sequence[str]) -> tuple[dict[str, str], str | None]:
-    """Returns what scontrol did not change, and why it ended before it read its orders, if so."""
+def _complaints(answer: SlurmAnswer, named: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
+    """Returns what scontrol did not change, and why it ended before it read its orders, if so.
+
+    Args:
+        answer: of all scontrols of a feed.
+        named: order -> its target.
+    """
+    undone = {named[order]: why for order, why in answer.undone.items()}
     if answer.code == 0:
-        return {}, None
-    refused = refusals(answer.complaints, targets)
+        return undone, None
+    refused = refusals(answer.complaints, named.values())
     if refused or "No error" in answer.complaints:
-        return refused, None
+        return undone | refused, None
     ended = cause(answer.said, answer.code)
-    return dict.fromkeys(targets, ended), ended
+    return dict.fromkeys(named.values(), ended), ended
 
 
 def _key(channel: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from shapleyprio.common.workers import end_with_the_daemon
 from shapleyprio.slurm.command_line.complaints import daemon_away
-from shapleyprio.slurm.command_line.writes import OUT_OF_TIME
+from shapleyprio.slurm.command_line.orders import OUT_OF_TIME
 from shapleyprio.slurm.pyslurm.messages import Outcome, PyslurmAnswer, PyslurmRequest, Question
 from shapleyprio.slurm.releases import Release
 

@@ -14,7 +14,7 @@ from shapleyprio.common.workers import PYTHON, LastingWorker, Reply, last_words
 from shapleyprio.slurm.channels import CHANNELS
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
 from shapleyprio.slurm.command_line.complaints import daemon_away, failure, no_answer
-from shapleyprio.slurm.command_line.writes import OUT_OF_TIME
+from shapleyprio.slurm.command_line.orders import OUT_OF_TIME
 from shapleyprio.slurm.port import (
     AdapterInUse,
     Connection,
