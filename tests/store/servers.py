@@ -192,6 +192,7 @@ class Server:
         self._connect = connect
         self._command = (_program(command[0]), *command[1:])
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @contextmanager
     def running(self) -> Iterator[Server]:
@@ -202,6 +203,7 @@ class Server:
             if self._process is not None:
                 self._process.send_signal(ENDING[Path(self._command[0]).name])
                 self._process.wait(PATIENCE_SECONDS)
+                self._dismiss()
 
     def start(self) -> None:
         """Starts it, and waits until one can connect; after a kill, until nothing is left of it."""
@@ -223,6 +225,12 @@ class Server:
         self._process.kill()
         self._process.wait(PATIENCE_SECONDS)
 
+    def _dismiss(self) -> None:
+        """Ends the guard, whose server has ended."""
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+
     def _answers(self) -> bool:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
@@ -231,6 +239,12 @@ class Server:
                 cwd="/",
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+            )
+            self._dismiss()
+            # its input ends with this process, however that ends
+            guarding = f"read -r _; kill -KILL {self._process.pid}"
+            self._guard = subprocess.Popen(
+                ["sh", "-c", guarding], stdin=subprocess.PIPE, start_new_session=True
             )
         try:
             self._connect().close()
