@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapleyprio.slurm.command_line.adapter import CommandLineSlurm
+from shapleyprio.slurm.command_line.orders import TOO_SLOW
 from shapleyprio.slurm.layout import UNSET_PRIORITY, Association, account_priorities
 from shapleyprio.slurm.port import Connection, Malformed, SlurmRefusedError, SlurmUnavailableError
 from shapleyprio.slurm.text.config import (
@@ -126,6 +127,15 @@ def test_a_session_that_hangs_is_ended(sacctmgr: Sacctmgr, tmp_path: Path) -> No
     slurm = CommandLineSlurm(Connection(timeout_seconds=0.5, bin_directory=tmp_path))
     with pytest.raises(SlurmUnavailableError):
         slurm.write("association", {"org": 5})
+
+
+def test_a_change_over_which_two_sessions_were_killed_is_refused(
+    sacctmgr: Sacctmgr, slurm: CommandLineSlurm, tmp_path: Path
+) -> None:
+    sessions = shlex.quote(str(tmp_path / "sessions"))
+    sacctmgr.answer(f"echo >> {sessions}; test $(wc -l < {sessions}) -gt 2 || exec sleep 60")
+    assert slurm.write("association", {"sub": 9}, check=lambda: 1.5) == {"sub": TOO_SLOW}
+    assert sacctmgr.fed() == [order("sub", 9)] * 2
 
 
 def test_accounts_have_their_own_priority_or_that_of_the_nearest_above(

@@ -14,7 +14,6 @@ from functools import cached_property
 from shapleyprio.slurm.command_line.commands import SlurmCommands
 from shapleyprio.slurm.command_line.complaints import cause
 from shapleyprio.slurm.command_line.config import ping, ping_now_and_then, shown
-from shapleyprio.slurm.command_line.orders import OUT_OF_TIME
 from shapleyprio.slurm.layout import (
     UNSET_PRIORITY,
     AccountPriority,
@@ -151,7 +150,8 @@ class CommandLineAssociations:
                 f" {remedy() or 'see the log of slurmdbd'}"
             )
         if answer.code != 0 or answer.undone:
-            why = cause(answer.complaints, answer.code) if answer.code else OUT_OF_TIME
+            complaint = cause(answer.complaints, answer.code)
+            why = complaint if answer.code else next(iter(answer.undone.values()))
             present = self.account_priorities()
             for account, value in wanted.items():
                 if account not in present:

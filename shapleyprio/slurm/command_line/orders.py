@@ -36,12 +36,11 @@ class Orders:
         self._orders = iter(orders)
         self._check = check
         self._again = deque[str]()
-        self._most: float = math.inf
         self._cut_at: str | None = None
         self._too_slow: list[str] = []
         self.until = math.inf
         self.are_done = self.are_unread = False
-        self._start()
+        self.begin()
 
     @property
     def undone(self) -> dict[str, str]:
@@ -55,8 +54,11 @@ class Orders:
 
     def begin(self) -> None:
         """Goes on with another command, after one that ended by itself."""
-        self._most = math.inf
-        self._start()
+        self._most: float = math.inf
+        self._left = b""
+        self._given: list[str] = []
+        self._printed = bytearray(b"\n")
+        self._heard = time.monotonic()
 
     def repeat(self, patience: float) -> None:
         """Goes on with another command after one that was killed, and repeats its orders.
@@ -74,21 +76,16 @@ class Orders:
             self._too_slow.append(at)
             self._given.remove(at)
         self._cut_at = at
-        self._most = max(len(self._given) // 2, 1)
         self._again.extendleft(reversed(self._given))
         self.are_done = self.are_unread = False
-        self._start()
+        half = max(len(self._given) // 2, 1)
+        self.begin()
+        self._most = half
 
     def _in_work(self) -> str | None:
         """Returns the order that the command works at; None if that is not known."""
         prompts = self._printed.count(self._prompt)
         return self._given[prompts - 1] if 0 < prompts <= len(self._given) else None
-
-    def _start(self) -> None:
-        self._left = b""
-        self._given: list[str] = []
-        self._printed = bytearray(b"\n")
-        self._heard = time.monotonic()
 
     def write(self, stream: IO[bytes], selector: selectors.BaseSelector) -> None:
         """Writes what the command has room for; closes the stream when there is nothing left."""
