@@ -55,12 +55,15 @@ class Estimate:
         error: float64[k], standard error of each φ in part-seconds; 0 if all coalitions were
             valued. Few coalitions, and nearly all, make it too large rather than too small.
         coalitions: how many were valued.
+        certain: second of the game before which nothing that the values rest on is a guess; None
+            where that is not known, or not all coalitions were valued.
     """
 
     numerators: tuple[tuple[int, int, int], ...]
     denominator: int
     error: Floats
     coalitions: int
+    certain: int | None = None
 
     @property
     def contribution(self) -> tuple[Fraction, ...]:
@@ -193,6 +196,7 @@ class Estimator:
         k, unions = game.organizations, game.unions
         coalitions = all_coalitions(k) if unions is None else needed_coalitions(unions)
         values = self.values(game, coalitions)
+        have_decided = self._decided is not None and self._decided[1] is not None
         if unions is None:
             columns = [shapley_numerators(column) for column in values.T]
         else:
@@ -204,6 +208,7 @@ class Estimator:
             denominator=denominator_of(k, unions),
             error=np.zeros(k),
             coalitions=len(values),
+            certain=self._deciding.certain if have_decided else None,
         )
 
     def _values(self, game: Game, coalitions: Bools, known: dict[bytes, Floats]) -> Floats:

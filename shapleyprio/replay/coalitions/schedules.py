@@ -81,6 +81,12 @@ class Schedules:
         self._reached, world = life.as_far_as_certain(self._reached)
         return life.values_at_end(self._reached.seconds, world)
 
+    @property
+    def certain(self) -> int:
+        """The second of the last game before which nothing in any schedule is a guess."""
+        assert self._reached is not None
+        return int(self._reached.game.since[0] + self._reached.seconds.min())
+
 
 class _Life:
     """What coalitions do in one game, block by block."""
@@ -227,6 +233,11 @@ class Saturating:
             older = self._at_horizon.values(game, coalitions, game.until - game.horizon)
             values = values - older
         return values
+
+    @property
+    def certain(self) -> int:
+        """The second of the last game before which nothing in any schedule is a guess."""
+        return self._at_end.certain
 
 
 def _change(world: World, second: int, gained: Ints, there: Bools) -> None:

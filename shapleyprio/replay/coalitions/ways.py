@@ -86,6 +86,11 @@ class DecidingCoalitions:
         """
         return self._values.values(game, all_coalitions(game.organizations))
 
+    @property
+    def certain(self) -> int:
+        """The second of the last game before which nothing in any schedule is a guess."""
+        return self._values.certain
+
 
 def _deciding_block(longest: int, workload: Workload) -> Block:
     block = ref_block(workload)

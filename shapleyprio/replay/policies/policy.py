@@ -33,10 +33,6 @@ def no_progress(_second: int) -> None:
     """Shows no progress."""
 
 
-def not_kept(_second: int, _estimate: Estimate) -> None:
-    """Keeps no estimate."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """What a policy is run with.
@@ -49,7 +45,8 @@ class RunOptions:
         guarantee: when a job goes first that fits into what its organization lends in its
             partition; None for never. Those that say what is fair or was, have none.
         progress: called with the second of the window that was reached.
-        estimated: called by shapley and live with each estimate, and the second that it is of.
+        estimated: called by shapley and live with each estimate, and the second that it is of;
+            those that cannot change a decision are computed for it alone.
     """
 
     seed: int = DEFAULT_SEED
@@ -58,7 +55,7 @@ class RunOptions:
     estimation: Estimation = DEFAULT_ESTIMATION
     guarantee: Guarantee | None = None
     progress: ProgressCallback = no_progress
-    estimated: Callable[[int, Estimate], None] = not_kept
+    estimated: Callable[[int, Estimate], None] | None = None
 
 
 Scheduler = Callable[["Workload", RunOptions], "Schedule"]

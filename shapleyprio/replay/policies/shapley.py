@@ -6,8 +6,9 @@ coalitions at every moment, as it does under Ref.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from shapleyprio.replay.coalitions.estimate import Estimate, Estimator, denomina
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.coalitions.knowledge import Knowledge, Predictor, predictor_named
 from shapleyprio.replay.engine.codes import KEYED
-from shapleyprio.replay.engine.engine import advance_first
+from shapleyprio.replay.engine.engine import advance_first, exact_worths
 from shapleyprio.replay.engine.keys import Keys, keys_of, wrapped
 from shapleyprio.replay.engine.limits import estimated_block
 from shapleyprio.replay.engine.schedule import Schedule
@@ -34,19 +35,21 @@ def run(
 ) -> Iterator[int]:
     """Brings the consortium's schedule to the end of the window.
 
-    Contributions are computed at the first moment at which several organizations compete, and
-    hold for as many seconds as the keys have; meanwhile they follow their polynomials.
+    Contributions are of the first moment at which several organizations compete, and hold for as
+    many seconds as the keys have; meanwhile they follow their polynomials. Later ones are computed
+    only if they may change who is served (`is_in_doubt`): every decision is theirs all the same.
 
     Args:
         world: the consortium as its only coalition, with a row of keys for each organization.
-        contributions: from the schedule so far and a moment to φ as it is known then.
+        contributions: from the schedule before a moment to φ as it is known then.
         length: of the window in seconds.
 
     Yields:
         The second that was reached, now and then.
     """
     world = packed(world)
-    keys, state, record = world.keys, world.state, world.record
+    keys, state = world.keys, world.state
+    standing = _Standing(world, contributions)
     reached = valid_until = 0
     for until in pieces_of(length):
         while reached < until:
@@ -60,24 +63,94 @@ def run(
                 reached = until
             else:
                 reached = int(state.now[0])
-                keys.begin[0] = reached
-                valid_until = reached + keys.rows.shape[1]
-                _write(keys, contributions(record, reached))
+                valid_until = standing.write_keys(reached)
         yield until
 
 
-def _write(keys: Keys, found: Estimate) -> None:
+class _Standing:
+    """Where organizations stand at moments at which they compete.
+
+    Args:
+        world: the consortium as its only coalition.
+        contributions: from the schedule before a moment to φ as it is known then.
+    """
+
+    def __init__(self, world: World, contributions: Callable[[Record, int], Estimate]) -> None:
+        self._world, self._contributions = world, contributions
+        self._due: int | None = None
+        self._found: tuple[int, Estimate] | None = None
+
+    def write_keys(self, t: int) -> int:
+        """Writes the keys of a moment; returns the second until which they hold."""
+        keys = self._world.keys
+        seconds = keys.rows.shape[1]
+        if self._due is None or t >= self._due + seconds:
+            self._due = t
+        if self._found is None or is_in_doubt(self._world, *self._found, t):
+            before = _before(self._world.record, self._due)
+            self._found = self._due, self._contributions(before, self._due)
+        moment, found = self._found
+        until = t + 1 if moment < self._due else moment + seconds
+        _write(keys, t, until, found.later(t - moment))
+        return until
+
+
+def is_in_doubt(world: World, moment: int, found: Estimate, t: int) -> bool:
+    """Returns whether an estimate that is made later may serve others first than an earlier one.
+
+    Both know the same of what happened before `found.certain`. In each of the L seconds since then
+    a coalition executes at most a part on each of the m processors, so its value differs by at
+    most m·L(L + 1)/2. So does each marginal contribution, the mean of these, φ, and the sum of a
+    union's; a horizon takes away what began as long ago, of which the same is true.
+
+    Args:
+        world: the consortium as its only coalition.
+        moment: of which the earlier estimate is.
+        found: that estimate.
+        t: a moment at which organizations compete, to which the later one is extrapolated.
+    """
+    if found.certain is None:
+        return True
+    state, record, unions = world.state, world.record, world.jobs.unions
+    past = state.past.utility[:1].reshape(-1, state.past.total.shape[1])
+    got = np.array(exact_worths(state.utility[0], past, t), dtype=object)
+    earned = np.array([value for value, _, _ in found.later(t - moment).numerators], dtype=object)
+    ahead = found.denominator * got - earned
+    age = t - found.certain
+    most = found.denominator * int(record.owned.sum()) * age * (age + 1) * (1 + (len(past) > 0))
+    waits = state.demand_of[0] > 0
+    if len(unions) == 0:
+        return _are_near(ahead[waits], most)
+    together = [ahead[unions == one].sum() for one in np.unique(unions[waits])]
+    return _are_near(together, most) or any(
+        _are_near(ahead[waits & (unions == one)], most) for one in np.unique(unions[waits])
+    )
+
+
+def _are_near(numbers: Iterable[int], most: int) -> bool:
+    """Returns whether some two differ by no more."""
+    return any(after - before <= most for before, after in pairwise(sorted(numbers)))
+
+
+def _before(record: Record, t: int) -> Record:
+    """Returns what was recorded before a moment."""
+    size = np.searchsorted(record.start[: int(record.size[0])], t)
+    return record._replace(size=np.array([size]))
+
+
+def _write(keys: Keys, begin: int, until: int, found: Estimate) -> None:
     """Writes the keys of a block: the least of −φ + ψ, times the denominator, is served first."""
-    after = np.arange(keys.rows.shape[1])
+    keys.begin[0] = begin
+    after = np.arange(until - begin)
     parts = after * (after + 1) // 2
     for u, (value, rate, acceleration) in enumerate(found.numerators):
         if keys.high.shape[1] == 0:
             polynomial = wrapped(value) + wrapped(rate) * after + wrapped(acceleration) * parts
-            keys.rows[u] = -polynomial
+            keys.rows[u, : len(after)] = -polynomial
         else:
             exact = -(value + rate * after.astype(object) + acceleration * parts.astype(object))
-            keys.rows[u] = [wrapped(number) for number in exact]
-            keys.high[u] = [wrapped(number >> 64) for number in exact]
+            keys.rows[u, : len(after)] = [wrapped(number) for number in exact]
+            keys.high[u, : len(after)] = [wrapped(number >> 64) for number in exact]
         keys.base[u], keys.slope[u] = -float(value), -float(rate)
     keys.factor[0] = found.denominator
 
@@ -122,8 +195,10 @@ def _schedule(
 
     def contributions(record: Record, t: int) -> Estimate:
         found = estimator.estimate(knowledge.game(record, t))
+        if options.estimated is None:
+            return found
         options.estimated(t, found)
-        return found
+        return replace(found, certain=None)  # who keeps estimates wants all of them
 
     steps = run(world, contributions=contributions, length=length)
     took = timed(steps, options.progress)
