@@ -56,7 +56,7 @@ class Estimate:
             valued. Few coalitions, and nearly all, make it too large rather than too small.
         coalitions: how many were valued.
         certain: second of the game before which nothing that the values rest on is a guess; None
-            where that is not known, or not all coalitions were valued.
+            unless all coalitions decide.
     """
 
     numerators: tuple[tuple[int, int, int], ...]

@@ -121,8 +121,8 @@ class Knowledge:
         """Returns the game up to a moment.
 
         Args:
-            record: the consortium's schedule, with all starts before t; t never falls.
-            t: seconds from the window's begin.
+            record: the consortium's schedule, with all starts before t; later ones do not count.
+            t: seconds from the window's begin; it never falls.
         """
         workload = self._workload
         released = self._order[: np.searchsorted(self._release, t, side="right")]
@@ -136,7 +136,7 @@ class Knowledge:
             return seconds, seconds
         self._note_starts(record)
         begun = self._start[released]
-        has_begun = begun != UNKNOWN
+        has_begun = (begun != UNKNOWN) & (begun < t)
         ended = has_begun & (begun + seconds <= t)
         self._learn(self._predictor, released[ended])
         unfinished = ~ended

@@ -15,6 +15,7 @@ import numpy as np
 from shapleyprio.replay.coalitions.estimate import Estimate, Estimator, denominator_of
 from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.coalitions.knowledge import Knowledge, Predictor, predictor_named
+from shapleyprio.replay.coalitions.ways import can_decide
 from shapleyprio.replay.engine.codes import KEYED
 from shapleyprio.replay.engine.engine import advance_first, exact_worths
 from shapleyprio.replay.engine.keys import Keys, keys_of, wrapped
@@ -37,11 +38,11 @@ def run(
 
     Contributions are of the first moment at which several organizations compete, and hold for as
     many seconds as the keys have; meanwhile they follow their polynomials. Later ones are computed
-    only if they may change who is served (`is_in_doubt`): every decision is theirs all the same.
+    only if they may change who is served (`is_in_doubt`); every decision is as if all were.
 
     Args:
         world: the consortium as its only coalition, with a row of keys for each organization.
-        contributions: from the schedule before a moment to φ as it is known then.
+        contributions: from the schedule so far and a moment of it to φ as it is known then.
         length: of the window in seconds.
 
     Yields:
@@ -72,7 +73,7 @@ class _Standing:
 
     Args:
         world: the consortium as its only coalition.
-        contributions: from the schedule before a moment to φ as it is known then.
+        contributions: from the schedule so far and a moment of it to φ as it is known then.
     """
 
     def __init__(self, world: World, contributions: Callable[[Record, int], Estimate]) -> None:
@@ -87,8 +88,7 @@ class _Standing:
         if self._due is None or t >= self._due + seconds:
             self._due = t
         if self._found is None or is_in_doubt(self._world, *self._found, t):
-            before = _before(self._world.record, self._due)
-            self._found = self._due, self._contributions(before, self._due)
+            self._found = self._due, self._contributions(self._world.record, self._due)
         moment, found = self._found
         until = t + 1 if moment < self._due else moment + seconds
         _write(keys, t, until, found.later(t - moment))
@@ -99,9 +99,11 @@ def is_in_doubt(world: World, moment: int, found: Estimate, t: int) -> bool:
     """Returns whether an estimate that is made later may serve others first than an earlier one.
 
     Both know the same of what happened before `found.certain`. In each of the L seconds since then
-    a coalition executes at most a part on each of the m processors, so its value differs by at
-    most m·L(L + 1)/2. So does each marginal contribution, the mean of these, φ, and the sum of a
-    union's; a horizon takes away what began as long ago, of which the same is true.
+    a coalition executes at most a part on each of its processors, so its value differs by at most
+    L(L + 1)/2 for each. In an ordering and its reverse those before an organization are everybody
+    else, once each, so over all orderings what it adds, φ, differs by at most m·L(L + 1)/2, m being
+    all processors; so does what a union adds. With a horizon the worth of older parts is
+    subtracted, which may differ by as much again.
 
     Args:
         world: the consortium as its only coalition.
@@ -130,12 +132,6 @@ def is_in_doubt(world: World, moment: int, found: Estimate, t: int) -> bool:
 def _are_near(numbers: Iterable[int], most: int) -> bool:
     """Returns whether some two differ by no more."""
     return any(after - before <= most for before, after in pairwise(sorted(numbers)))
-
-
-def _before(record: Record, t: int) -> Record:
-    """Returns what was recorded before a moment."""
-    size = np.searchsorted(record.start[: int(record.size[0])], t)
-    return record._replace(size=np.array([size]))
 
 
 def _write(keys: Keys, begin: int, until: int, found: Estimate) -> None:
@@ -191,18 +187,21 @@ def _schedule(
         seed=options.seed,
         cores=options.cores,
     )
-    knowledge = Knowledge(workload, predictor)
+    knowledge, whole = Knowledge(workload, predictor), game_of(workload)
+    # estimates of coalitions that decide are not to be compared with others
+    keeps_way = can_decide(whole)
 
     def contributions(record: Record, t: int) -> Estimate:
         found = estimator.estimate(knowledge.game(record, t))
-        if options.estimated is None:
-            return found
-        options.estimated(t, found)
-        return replace(found, certain=None)  # who keeps estimates wants all of them
+        if options.estimated is not None:
+            options.estimated(t, found)
+        # who keeps estimates wants all of them
+        lazily = keeps_way and options.estimated is None
+        return found if lazily else replace(found, certain=None)
 
     steps = run(world, contributions=contributions, length=length)
     took = timed(steps, options.progress)
     return replace(
         schedule_of(workload, policy, options.seed, world.state, world.record, took),
-        contribution=estimator.estimate(game_of(workload)).contribution,
+        contribution=estimator.estimate(whole).contribution,
     )
