@@ -187,7 +187,7 @@ def test_what_we_say_to_ask_for_can_be_read() -> None:
 # -- jobs
 
 
-@pytest.mark.parametrize("written", ["12", "12_3", "12+1"])
+@pytest.mark.parametrize("written", ["12", "12_3", "12+1", "12_²"])
 def test_tasks_of_arrays_and_components_are_jobs(written: str) -> None:
     assert read({"JobID": written}, without="JobIDRaw").job.tolist() == [12]
 

@@ -195,7 +195,7 @@ def numbering_of(lines: Lines, job: Numbers) -> Numbers:
 def _part(job_id: str) -> int:
     """Returns a number for what follows the number of an array or a heterogeneous job."""
     which = job_id.lstrip("0123456789")
-    if which[1:].isdigit() and len(which) < MOST_DIGITS:
+    if which[1:].isdecimal() and len(which) < MOST_DIGITS:
         return 2 * int(which[1:]) + (which[0] == "+")
     return -crc32(which.encode())
 

@@ -81,7 +81,7 @@ def counted_elsewhere(lines: Iterable[str]) -> dict[int, str]:
     elsewhere = {}
     for line in lines:
         job, *names = line.split()
-        if len(names) != 3 or not job.isdigit():
+        if len(names) != 3 or not job.isdecimal():
             continue
         here, origin, listed = names
         viable = listed.split(",")

@@ -225,6 +225,6 @@ def length_of_ranges(text: str) -> int:
 
 def _span(part: str) -> int:
     low, _, high = part.partition("-")
-    if not (low.isdigit() and (high or low).isdigit() and len(part) < 40):
+    if not (low.isdecimal() and (high or low).isdecimal() and len(part) < 40):
         return LARGEST_HOST_LIST + 1
     return max(int(high or low) - int(low), 0) + 1
