@@ -81,6 +81,12 @@ def exact_moments(row: Ints) -> Moments:
     return Moments(processors, first, 2 * halved + first)
 
 
+def older_moments(state: Coalitions) -> Ints:
+    """Returns moments of what is a horizon old in the first coalition, for `exact_worths`."""
+    past = state.past
+    return past.utility[:1].reshape(-1, past.total.shape[1])
+
+
 def exact_worths(moments: Ints, older: Ints, t: int) -> list[int]:
     """Returns worths at t, for a t at or after everything that happened.
 

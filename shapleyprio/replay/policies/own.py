@@ -17,7 +17,7 @@ from shapleyprio.replay.coalitions.estimate import Estimator
 from shapleyprio.replay.coalitions.knowledge import Knowledge, predictor_named
 from shapleyprio.replay.engine import engine
 from shapleyprio.replay.engine.codes import RANKED
-from shapleyprio.replay.engine.engine import exact_moments, exact_worths
+from shapleyprio.replay.engine.engine import exact_moments, exact_worths, older_moments
 from shapleyprio.replay.engine.keys import Block, Ints, keys_of
 from shapleyprio.replay.engine.limits import check_range
 from shapleyprio.replay.engine.schedule import Schedule
@@ -155,7 +155,7 @@ def _situation(
 ) -> Situation:
     jobs, state, record = world.jobs, world.state, world.record
     past, organizations = state.past, []
-    got = _trajectories(state.utility[0], past.utility[:1].reshape(-1, past.total.shape[1]), t)
+    got = _trajectories(state.utility[0], older_moments(state), t)
     given = _trajectories(record.contribution, past.contribution, t)
     for u, name in enumerate(names):
         own = exact_moments(state.utility[0, u])

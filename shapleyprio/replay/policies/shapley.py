@@ -17,7 +17,7 @@ from shapleyprio.replay.coalitions.game import game_of
 from shapleyprio.replay.coalitions.knowledge import Knowledge, Predictor, predictor_named
 from shapleyprio.replay.coalitions.ways import can_decide
 from shapleyprio.replay.engine.codes import KEYED
-from shapleyprio.replay.engine.engine import advance_first, exact_worths
+from shapleyprio.replay.engine.engine import advance_first, exact_worths, older_moments
 from shapleyprio.replay.engine.keys import Keys, keys_of, wrapped
 from shapleyprio.replay.engine.limits import estimated_block
 from shapleyprio.replay.engine.schedule import Schedule
@@ -78,24 +78,29 @@ class _Standing:
 
     def __init__(self, world: World, contributions: Callable[[Record, int], Estimate]) -> None:
         self._world, self._contributions = world, contributions
-        self._due: int | None = None
-        self._found: tuple[int, Estimate] | None = None
+        self._due = -world.keys.rows.shape[1]
+        self._made: tuple[int, Estimate] | None = None
 
     def write_keys(self, t: int) -> int:
         """Writes the keys of a moment; returns the second until which they hold."""
         keys = self._world.keys
         seconds = keys.rows.shape[1]
-        if self._due is None or t >= self._due + seconds:
+        if t >= self._due + seconds:
             self._due = t
-        if self._found is None or is_in_doubt(self._world, *self._found, t):
-            self._found = self._due, self._contributions(self._world.record, self._due)
-        moment, found = self._found
-        until = t + 1 if moment < self._due else moment + seconds
-        _write(keys, t, until, found.later(t - moment))
+        if self._made is not None:
+            moment, made = self._made
+            found = made.later(t - moment)
+            if not is_in_doubt(self._world, found, t):
+                _write(keys, t, t + 1, found)
+                return t + 1
+        made = self._contributions(self._world.record, self._due)
+        self._made = self._due, made
+        until: int = self._due + seconds
+        _write(keys, t, until, made.later(t - self._due))
         return until
 
 
-def is_in_doubt(world: World, moment: int, found: Estimate, t: int) -> bool:
+def is_in_doubt(world: World, found: Estimate, t: int) -> bool:
     """Returns whether an estimate that is made later may serve others first than an earlier one.
 
     Both know the same of what happened before `found.certain`. In each of the L seconds since then
@@ -107,26 +112,24 @@ def is_in_doubt(world: World, moment: int, found: Estimate, t: int) -> bool:
 
     Args:
         world: the consortium as its only coalition.
-        moment: of which the earlier estimate is.
-        found: that estimate.
-        t: a moment at which organizations compete, to which the later one is extrapolated.
+        found: the earlier estimate, as it goes on until t.
+        t: a moment at which organizations compete.
     """
     if found.certain is None:
         return True
     state, record, unions = world.state, world.record, world.jobs.unions
-    past = state.past.utility[:1].reshape(-1, state.past.total.shape[1])
-    got = np.array(exact_worths(state.utility[0], past, t), dtype=object)
-    earned = np.array([value for value, _, _ in found.later(t - moment).numerators], dtype=object)
+    older = older_moments(state)
+    got = np.array(exact_worths(state.utility[0], older, t), dtype=object)
+    earned = np.array([value for value, _, _ in found.numerators], dtype=object)
     ahead = found.denominator * got - earned
     age = t - found.certain
-    most = found.denominator * int(record.owned.sum()) * age * (age + 1) * (1 + (len(past) > 0))
+    most = found.denominator * int(record.owned.sum()) * age * (age + 1) * (1 + (len(older) > 0))
     waits = state.demand_of[0] > 0
-    if len(unions) == 0:
-        return _are_near(ahead[waits], most)
-    together = [ahead[unions == one].sum() for one in np.unique(unions[waits])]
-    return _are_near(together, most) or any(
-        _are_near(ahead[waits & (unions == one)], most) for one in np.unique(unions[waits])
-    )
+    union = unions if len(unions) else np.zeros(len(waits), dtype=np.int64)
+    members = [union == one for one in np.unique(union[waits])]
+    together = [ahead[those].sum() for those in members]
+    apart = [ahead[waits & those] for those in members]
+    return any(_are_near(numbers, most) for numbers in (together, *apart))
 
 
 def _are_near(numbers: Iterable[int], most: int) -> bool:
@@ -188,15 +191,13 @@ def _schedule(
         cores=options.cores,
     )
     knowledge, whole = Knowledge(workload, predictor), game_of(workload)
-    # estimates of coalitions that decide are not to be compared with others
-    keeps_way = can_decide(whole)
+    # who keeps estimates wants all; those of coalitions that decide bound no others
+    lazily = options.estimated is None and can_decide(whole)
 
     def contributions(record: Record, t: int) -> Estimate:
         found = estimator.estimate(knowledge.game(record, t))
         if options.estimated is not None:
             options.estimated(t, found)
-        # who keeps estimates wants all of them
-        lazily = keeps_way and options.estimated is None
         return found if lazily else replace(found, certain=None)
 
     steps = run(world, contributions=contributions, length=length)
